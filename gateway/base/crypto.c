@@ -1,0 +1,75 @@
+#include "gateway/base/crypto.h"
+
+#include <sodium.h>
+#include <string.h>
+
+struct hmac_key {
+	crypto_auth_hmacsha256_state state;
+};
+
+int crypto_init(struct err *err)
+{
+	if (sodium_init() < 0)
+		return err_set(err, E_IO, "libsodium could not be initialised");
+	return 0;
+}
+
+void crypto_uuid(char ret_text[UUID_SIZE])
+{
+	uint8_t raw[16];
+	char hex[33];
+	randombytes_buf(raw, sizeof raw);
+	raw[6] = (uint8_t)((raw[6] & 0x0f) | 0x40);
+	raw[8] = (uint8_t)((raw[8] & 0x3f) | 0x80);
+	sodium_bin2hex(hex, sizeof hex, raw, sizeof raw);
+	char *to = ret_text;
+	for (size_t i = 0; i < 32; i++) {
+		if (i == 8 || i == 12 || i == 16 || i == 20)
+			*to++ = '-';
+		*to++ = hex[i];
+	}
+	*to = '\0';
+}
+
+void crypto_random_hex(char *ret_text, size_t n_bytes)
+{
+	for (size_t i = 0; i < n_bytes; i++) {
+		uint8_t byte;
+		randombytes_buf(&byte, 1);
+		sodium_bin2hex(ret_text + 2 * i, 3, &byte, 1);
+	}
+	ret_text[2 * n_bytes] = '\0';
+}
+
+bool crypto_equal(const char *a, const char *b)
+{
+	size_t len = strlen(a);
+	return len == strlen(b) && sodium_memcmp(a, b, len) == 0;
+}
+
+struct hmac_key *hmac_key_new(const void *key, size_t len)
+{
+	struct hmac_key *k = xcalloc(1, sizeof *k);
+	crypto_auth_hmacsha256_init(&k->state, key, len);
+	return k;
+}
+
+void hmac_key_free(struct hmac_key *k)
+{
+	if (!k)
+		return;
+	sodium_memzero(k, sizeof *k);
+	free(k);
+}
+
+void hmac_hex(
+	const struct hmac_key *k, const struct bytes *parts, size_t n, char ret_hex[HMAC_HEX_SIZE])
+{
+	crypto_auth_hmacsha256_state state = k->state;
+	uint8_t digest[crypto_auth_hmacsha256_BYTES];
+	for (size_t i = 0; i < n; i++)
+		crypto_auth_hmacsha256_update(&state, parts[i].data, parts[i].len);
+	crypto_auth_hmacsha256_final(&state, digest);
+	sodium_bin2hex(ret_hex, HMAC_HEX_SIZE, digest, sizeof digest);
+	sodium_memzero(&state, sizeof state);
+}

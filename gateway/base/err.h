@@ -1,0 +1,43 @@
+/* An error is a value that the caller lends: a code and a sentence, no allocation.
+ * It is set once at the cause, wrapped with context on the way up, logged once by whoever stops
+ * passing it on. Any thread; nothing is shared. */
+#ifndef COPPICE_BASE_ERR_H
+#define COPPICE_BASE_ERR_H
+
+/* One row per code in err.c gives name, HTTP status and Jupyter ename. */
+enum err_code {
+	E_NONE = 0,
+	E_NOMEM = -1,	     /* 500 */
+	E_INVALID = -2,	     /* 400: what was sent is malformed */
+	E_UNAUTHORIZED = -3, /* 401: no token, or not one of ours */
+	E_FORBIDDEN = -4,    /* 403: scope or origin missing */
+	E_NOT_FOUND = -5,    /* 404 */
+	E_CONFLICT = -6,     /* 409 */
+	E_GONE = -7,	     /* 410 */
+	E_TOO_BIG = -8,	     /* 413 */
+	E_NO_SPEC = -9,	     /* 501: Jupyter's answer to an unknown kernelspec in sessions */
+	E_UNAVAILABLE = -10, /* 503: engine away, limit reached, not ready */
+	E_TIMEOUT = -11,     /* 504 */
+	E_IO = -12,	     /* 500: a system call failed */
+	E_ENGINE = -13,	     /* 502: the container engine refused or failed */
+	E_PROTOCOL = -14,    /* 502: a peer (kernel, supervisor, engine) broke its protocol */
+	E_METHOD = -15,	     /* 405 */
+	E_DEAD = -16,	     /* 503: the kernel is dead */
+};
+
+struct err {
+	int code;
+	char text[512];
+};
+
+/* Sets code and sentence; returns code. A NULL err is allowed. Text is cut, never overrun. */
+int err_set(struct err *err, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Puts "context: " before the sentence; returns the code that is there. */
+int err_wrap(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+const char *err_name(int code);	 /* "not_found" */
+int err_http_status(int code);	 /* 404 */
+const char *err_ename(int code); /* "NotFound", for Jupyter error content */
+
+#endif
