@@ -1,0 +1,42 @@
+/* One end of `ctl` (docs/PROTOCOL-ctl.md): the gateway's connection with the supervisor in one
+ * container. Owns the listener, then the one connection that takes its place. What arrives is
+ * untrusted: checked, bounded per wake-up, and closed when too much of it is bad. Loop thread. */
+#ifndef COPPICE_BRIDGE_CTL_H
+#define COPPICE_BRIDGE_CTL_H
+
+#include "kernel-bridge/ctl_message.h"
+
+struct uv_loop_s;
+struct cJSON;
+struct log;
+struct ctl;
+
+#define CTL_TURN_MAX  32   /* packets read per wake-up */
+#define CTL_BAD_MAX   1000 /* malformed packets after which the connection is closed */
+#define CTL_QUEUE_MAX 64   /* packets that wait for the supervisor to read */
+
+/* Each from the loop, never inside one of ctl's functions; each may call ctl_close. */
+struct ctl_watcher {
+	/* hello has come, its version is known, welcome is sent. The listener is closed. */
+	void (*on_up)(void *data, long pid, const struct cJSON *hello);
+	/* A message after hello, checked against its row; borrowed. Negative: it makes no sense
+	 * now; it is answered with `error` and counts as bad. */
+	int (*on_message)(
+		void *data, enum ctl_type type, const struct cJSON *message, struct err *err);
+	/* The connection has ended; once. E_UNAVAILABLE: the supervisor closed it; E_PROTOCOL: it
+	 * broke the protocol. ctl must still be closed. */
+	void (*on_down)(void *data, const struct err *err);
+	void *data;
+};
+
+/* Waits on listen_fd for the first connection, which is the supervisor's. Takes listen_fd over,
+ * also on failure. log is borrowed for ctl's life. */
+int ctl_open(struct uv_loop_s *loop, const struct log *log, int listen_fd,
+	const struct ctl_watcher *watcher, struct ctl **ret, struct err *err);
+/* The watcher hears nothing more. */
+void ctl_close(struct ctl *c, void (*closed)(void *data), void *data);
+/* Sends a message (ctl_message_new and its fields; taken over) with descriptors, which are closed
+ * on our side in any case. E_UNAVAILABLE: not connected, or too much waits. */
+int ctl_send(struct ctl *c, struct cJSON *message, const int *fds, size_t n_fds, struct err *err);
+
+#endif

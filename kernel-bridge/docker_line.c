@@ -1,0 +1,302 @@
+/* Lines of a slot with a supervisor: start, signal, kill over ctl, and what comes back. */
+#include "kernel-bridge/engine_docker.h"
+
+#include <assert.h>
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "kernel-bridge/docker_create.h"
+
+/* The supervisor has that long to end a line; then the whole container goes. */
+#define KILL_MS 2000
+
+#define SOCKET_NAME_SIZE 24
+
+static void socket_name(const struct docker_line *l, enum channel c, char ret[SOCKET_NAME_SIZE])
+{
+	/* "control-4294967295" is the longest. */
+	(void)snprintf(ret, SOCKET_NAME_SIZE, "%s-%u", channel_name(c), l->number);
+}
+
+static void line_free(struct docker_line *l)
+{
+	char name[SOCKET_NAME_SIZE];
+	for (int c = 0; c < CHANNEL_COUNT; c++) {
+		socket_name(l, (enum channel)c, name);
+		run_slot_unlink(&l->slot->dir, name);
+	}
+	timer_stop(l->slot->docker->env.clock, &l->kill);
+	list_remove(&l->link);
+	free(l);
+}
+
+void docker_lines_drop(struct docker_slot *s)
+{
+	LIST_EACH_SAFE (at, &s->lines)
+		line_free(CONTAINER_OF(at, struct docker_line, link));
+}
+
+static struct docker_line *line_find(struct docker_slot *s, int64_t number)
+{
+	LIST_EACH (at, &s->lines) {
+		struct docker_line *l = CONTAINER_OF(at, struct docker_line, link);
+		if (l->number == number)
+			return l;
+	}
+	return NULL;
+}
+
+static void close_all(const int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		(void)close(fds[i]); /* listeners: nothing is lost by it */
+}
+
+/* ret_fds are the caller's; on failure all are closed. */
+static int listen_channels(struct docker_line *l, int ret_fds[CHANNEL_COUNT], struct err *err)
+{
+	for (int c = 0; c < CHANNEL_COUNT; c++) {
+		char name[SOCKET_NAME_SIZE];
+		socket_name(l, (enum channel)c, name);
+		int rc = run_slot_listen(&l->slot->dir, name, SOCK_STREAM, 0700, &ret_fds[c], err);
+		if (rc < 0) {
+			close_all(ret_fds, (size_t)c);
+			return rc;
+		}
+		/* run_dir_open has seen to it that it fits. */
+		(void)snprintf(l->endpoints.address[c], ENDPOINT_SIZE, "ipc://%.*s/%s",
+			RUN_SOCKET_PATH_MAX - SOCKET_NAME_SIZE, l->slot->dir.sockets, name);
+	}
+	return 0;
+}
+
+/* Names that a library reads when it is imported: a fork of the supervisor would be too late. */
+static bool is_read_at_import(const char *name)
+{
+	static const char *const starts[] = {"OMP_", "OPENBLAS_", "MKL_", "PYTHON", "MPLBACKEND"};
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++)
+		if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+			return true;
+	return false;
+}
+
+/* The kernelspec's environment, then the request's, which counts more. */
+static bool add_env(cJSON *to, const cJSON *env, bool *fresh)
+{
+	const cJSON *item;
+	cJSON_ArrayForEach (item, env) {
+		if (!cJSON_IsString(item))
+			continue;
+		*fresh = *fresh || is_read_at_import(item->string);
+		cJSON_DeleteItemFromObjectCaseSensitive(to, item->string);
+		if (!cJSON_AddStringToObject(to, item->string, item->valuestring))
+			return false;
+	}
+	return true;
+}
+
+static bool add_endpoints(const struct docker_line *l, cJSON *m)
+{
+	cJSON *list = cJSON_AddArrayToObject(m, "endpoints");
+	for (int c = 0; c < CHANNEL_COUNT; c++) {
+		char name[SOCKET_NAME_SIZE], text[ENDPOINT_SIZE];
+		socket_name(l, (enum channel)c, name);
+		(void)snprintf(text, sizeof(text), "ipc://" DOCKER_SOCKETS "/%s", name); /* short */
+		cJSON *item = cJSON_CreateString(text);
+		if (!cJSON_AddItemToArray(list, item)) {
+			cJSON_Delete(item);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* A tree that misses something for want of memory is refused by ctl_send's check. */
+static cJSON *start_message(const struct docker_line *l, const struct line_start *start)
+{
+	bool fresh = false;
+	cJSON *m = ctl_message_new(CTL_START);
+	cJSON *env = cJSON_CreateObject();
+	bool ok =
+		cJSON_AddNumberToObject(m, "line", l->number) &&
+		cJSON_AddStringToObject(m, "kernel", start->kernel_id) &&
+		cJSON_AddStringToObject(m, "key", start->key) &&
+		cJSON_AddStringToObject(m, "cwd", DOCKER_WORK) && add_endpoints(l, m) &&
+		add_env(env, cJSON_GetObjectItemCaseSensitive(start->spec->spec, "env"), &fresh) &&
+		add_env(env, start->env, &fresh);
+	if (!ok || !cJSON_AddItemToObject(m, "env", env)) {
+		cJSON_Delete(env);
+		return m;
+	}
+	(void)cJSON_AddBoolToObject(m, "fresh", fresh); /* as above */
+	return m;
+}
+
+static void on_kill_late(struct timer *t);
+
+static int line_new(struct docker_slot *s, const struct line_start *start, struct err *err)
+{
+	int fds[CHANNEL_COUNT];
+	struct docker_line *l = xcalloc(1, sizeof(*l));
+	l->slot = s;
+	l->number = start->line;
+	l->endpoints.trusted_hwm = true;
+	/* A key is made by the bridge: it fits. */
+	(void)copy_text(l->endpoints.key, sizeof(l->endpoints.key), start->key, strlen(start->key));
+	timer_init(&l->kill, on_kill_late);
+	list_append(&s->lines, &l->link);
+	int rc = listen_channels(l, fds, err);
+	if (rc == 0)
+		rc = ctl_send(s->ctl, start_message(l, start), fds, CHANNEL_COUNT, err);
+	if (rc < 0)
+		line_free(l);
+	return rc;
+}
+
+int docker_line_start(struct slot *slot, const struct line_start *start, struct err *err)
+{
+	struct docker_slot *s = docker_slot_of(slot);
+	assert(slot_state(slot) == SLOT_WARM || slot_state(slot) == SLOT_TAKEN);
+	if (s->gone)
+		return err_set(err, E_UNAVAILABLE, "the container is gone");
+	int rc = s->foreign ? docker_foreign_start(s, start, err) : line_new(s, start, err);
+	if (rc == 0 && slot_state(slot) == SLOT_WARM)
+		slot_move(slot, SLOT_TAKEN);
+	return rc;
+}
+
+static int find_alive(
+	struct docker_slot *s, unsigned line, struct docker_line **ret, struct err *err)
+{
+	struct docker_line *l = line_find(s, line);
+	if (!l || !s->ctl)
+		return err_set(err, E_UNAVAILABLE, "kernel process %u has ended", line);
+	*ret = l;
+	return 0;
+}
+
+int docker_line_signal(struct slot *slot, unsigned line, int signo, struct err *err)
+{
+	struct docker_slot *s = docker_slot_of(slot);
+	struct docker_line *l = NULL;
+	if (s->foreign)
+		return docker_foreign_signal(s, line, signo, err);
+	int rc = find_alive(s, line, &l, err);
+	if (rc < 0)
+		return rc;
+	cJSON *m = ctl_message_new(CTL_SIGNAL);
+	/* ctl_send checks that both are there. */
+	(void)cJSON_AddNumberToObject(m, "line", line);
+	(void)cJSON_AddNumberToObject(m, "signal", signo);
+	return ctl_send(s->ctl, m, NULL, 0, err);
+}
+
+static void on_killed(void *data, int status, const struct cJSON *json, const struct err *err)
+{
+	(void)json; /* has none */
+	/* 409: it has ended meanwhile, which ctl tells. */
+	if (err && status != 409)
+		docker_slot_gone(data, err);
+}
+
+/* The supervisor is stuck, or the guest keeps it from working: the engine ends the container, and
+ * the end of ctl tells the rest. */
+static void on_kill_late(struct timer *t)
+{
+	struct docker_line *l = CONTAINER_OF(t, struct docker_line, kill);
+	struct docker_slot *s = l->slot;
+	struct err err;
+	log_warn(&s->log, "kill_not_answered line=%u", l->number);
+	if (docker_slot_call(s, "POST", "/kill", NULL, on_killed, &err) < 0)
+		docker_slot_gone(s, &err);
+}
+
+int docker_line_kill(struct slot *slot, unsigned line, struct err *err)
+{
+	struct docker_slot *s = docker_slot_of(slot);
+	struct docker_line *l = NULL;
+	if (s->foreign)
+		return docker_foreign_kill(s, line, err);
+	int rc = find_alive(s, line, &l, err);
+	if (rc < 0)
+		return rc;
+	cJSON *m = ctl_message_new(CTL_KILL);
+	(void)cJSON_AddNumberToObject(m, "line", line); /* ctl_send checks */
+	struct err why;
+	if (ctl_send(s->ctl, m, NULL, 0, &why) < 0)
+		log_warn(&s->log, "kill_not_sent line=%u reason=%s", line, why.text);
+	if (!timer_running(&l->kill))
+		timer_start(s->docker->env.clock, &l->kill, KILL_MS);
+	return 0;
+}
+
+static void on_line_exited(struct docker_line *l, const cJSON *m)
+{
+	struct docker_slot *s = l->slot;
+	unsigned number = l->number;
+	int64_t left = ctl_int(m, "left", 0);
+	struct line_exit exit = {
+		.known = true,
+		.code = (int)ctl_int(m, "code", 0),
+		.signal = (int)ctl_int(m, "signal", 0),
+		.oom = ctl_bool(m, "oom"),
+	};
+	if (left > 0)
+		(void)snprintf(exit.text, sizeof(exit.text), /* short */
+			"%lld processes that it had left behind were ended", (long long)left);
+	log_info(&s->log, "line_exited line=%u code=%d signal=%d oom=%d left=%lld", number,
+		exit.code, exit.signal, exit.oom, (long long)left);
+	line_free(l);
+	s->base.watcher.on_exit(s->base.watcher.data, number, &exit);
+}
+
+static int on_line_started(struct docker_line *l, const cJSON *m, struct err *err)
+{
+	struct docker_slot *s = l->slot;
+	if (l->started)
+		return err_set(err, E_PROTOCOL, "this line was started before");
+	l->started = true;
+	s->base.watcher.on_started(
+		s->base.watcher.data, l->number, &l->endpoints, (long)ctl_int(m, "pid", 0));
+	return 0;
+}
+
+static int on_line_start_failed(struct docker_line *l, const cJSON *m, struct err *err)
+{
+	struct docker_slot *s = l->slot;
+	unsigned number = l->number;
+	struct err why;
+	if (l->started)
+		return err_set(err, E_PROTOCOL, "this line was started before");
+	(void)err_set(&why, E_ENGINE, "the kernel did not start: %s", ctl_text(m, "reason", ""));
+	line_free(l);
+	s->base.watcher.on_start_failed(s->base.watcher.data, number, &why);
+	return 0;
+}
+
+int docker_line_message(
+	struct docker_slot *s, enum ctl_type type, const struct cJSON *message, struct err *err)
+{
+	struct docker_line *l = line_find(s, ctl_int(message, "line", -1));
+	if (!l)
+		return err_set(err, E_PROTOCOL, "there is no such line");
+	switch (type) {
+	case CTL_STARTED:
+		return on_line_started(l, message, err);
+	case CTL_START_FAILED:
+		return on_line_start_failed(l, message, err);
+	case CTL_EXITED:
+		on_line_exited(l, message);
+		return 0;
+	case CTL_SIGNALLED:
+		if (!ctl_bool(message, "ok"))
+			log_info(&s->log, "signal_failed line=%u reason=%s", l->number,
+				ctl_text(message, "reason", ""));
+		return 0;
+	default:
+		return err_set(err, E_PROTOCOL, "this type does not go up");
+	}
+}

@@ -1,0 +1,95 @@
+/* The seam between kernels and what runs them. A slot is a place for one kernel at a time (a
+ * container, or for the engine `process` nothing but a row); a line is one kernel process in it,
+ * numbered from 1, a restart being a new line. Inside kernel-bridge only. Loop thread; every effect
+ * goes through this table, so that tests put a fake in its place. */
+#ifndef COPPICE_BRIDGE_ENGINE_H
+#define COPPICE_BRIDGE_ENGINE_H
+
+#include "kernel-bridge/bridge.h"
+
+struct engine;
+struct slot;
+
+#define ENDPOINT_SIZE 128
+struct endpoints {
+	char address[CHANNEL_COUNT]
+		    [ENDPOINT_SIZE]; /* by enum channel: "ipc:///run/...", "tcp://127.0.0.1:N" */
+	char key[65];		     /* signature key, text as the kernel got it */
+	/* CURVE (Z85), "" if not encrypted: the kernel is the server; the client uses the same
+	 * pair. */
+	char curve_public[41];
+	char curve_secret[41];
+	bool trusted_hwm; /* a kernel of coppice_kernel: no mark on its PUB, 64 on our SUB */
+};
+
+struct line_exit {
+	bool known; /* false: it is gone and nobody said how */
+	int code;   /* exit code, if signal is 0 */
+	int signal;
+	bool oom;	/* SIGKILL that was not ours and the cgroup's oom_kill count rose */
+	char text[256]; /* "" or more detail */
+};
+
+/* Called by the engine, each from the loop, never inside one of the engine's functions. */
+struct slot_watcher {
+	/* creating -> warm: a line can be started. */
+	void (*on_warm)(void *data);
+	/* The launch failed or the container went away by itself; the slot must still be removed.
+	 */
+	void (*on_gone)(void *data, const struct line_exit *exit, const struct err *err);
+	/* Answer to start: the process runs and its sockets are bound or about to be. */
+	void (*on_started)(void *data, unsigned line, const struct endpoints *endpoints, long pid);
+	void (*on_start_failed)(void *data, unsigned line, const struct err *err);
+	void (*on_exit)(void *data, unsigned line, const struct line_exit *exit);
+	void *data;
+};
+
+struct line_start {
+	unsigned line;
+	const char *kernel_id;
+	const struct kernelspec *spec;
+	const struct cJSON *env;
+	const char *key;
+};
+
+struct engine_ops {
+	/* Reserves and begins; on_warm or on_gone follows. spec decides image and limits. */
+	int (*launch)(struct engine *e, const struct kernelspec *spec, const char *owner,
+		const struct slot_watcher *watcher, struct slot **ret, struct err *err);
+	/* on_started or on_start_failed follows. */
+	int (*start)(struct slot *s, const struct line_start *start, struct err *err);
+	/* Sends a signal to the line's kernel. Best effort: E_UNAVAILABLE if it cannot be sent. */
+	int (*signal)(struct slot *s, unsigned line, int signo, struct err *err);
+	/* Kills everything of that line (SIGKILL, double forks too); on_exit follows. */
+	int (*kill_line)(struct slot *s, unsigned line, struct err *err);
+	/* Kill and remove the container; cb exactly once, s is freed after it; the watcher hears
+	 * nothing from this call on. */
+	void (*remove)(struct slot *s, void (*cb)(void *data), void *data);
+	/* CPU limit and the like, set when the kernel is ready (unlimited while starting). */
+	void (*handed_over)(struct slot *s);
+	/* Removes what an earlier gateway left. */
+	void (*sweep)(struct engine *e, void (*cb)(void *data), void *data);
+	struct cJSON *(*report)(const struct engine *e);
+	struct cJSON *(*slot_report)(const struct slot *s);
+	/* Adds the engine's kernelspecs (list of struct kernelspec by link, owned by the list). */
+	int (*specs)(struct engine *e, struct list *specs, struct err *err);
+	void (*close)(struct engine *e, void (*cb)(void *data), void *data);
+};
+
+struct engine {
+	const struct engine_ops *ops;
+	const char *name;
+};
+
+/* First member of each engine's slot struct. */
+struct slot {
+	struct engine *engine;
+	struct slot_watcher watcher;
+	struct sm sm; /* slot machine: see slot.h */
+	struct list link;
+};
+
+int engine_docker_open(const struct bridge_env *env, struct engine **ret, struct err *err);
+int engine_process_open(const struct bridge_env *env, struct engine **ret, struct err *err);
+
+#endif

@@ -1,0 +1,115 @@
+/* The engine `docker`: what its files share. A slot is a container with its folder of sockets, made
+ * by engine_docker.c, given kernels by docker_line.c, taken away by docker_remove.c. A slot of a
+ * kernelspec without coppice_kernel (foreign) makes a container per line: docker_foreign.c. Owns
+ * run folder, api and slots. Loop thread. */
+#ifndef COPPICE_BRIDGE_ENGINE_DOCKER_H
+#define COPPICE_BRIDGE_ENGINE_DOCKER_H
+
+#include "kernel-bridge/ctl.h"
+#include "kernel-bridge/docker_api.h"
+#include "kernel-bridge/run_dir.h"
+#include "kernel-bridge/slot.h"
+
+#define DOCKER_NAME_SIZE 48
+
+struct docker {
+	struct engine engine;
+	struct bridge_env env;
+	struct log log;
+	struct run_dir run;
+	struct docker_api *api; /* NULL once it is closed */
+	struct list slots;
+	unsigned open_ctls;
+	struct cJSON *info; /* docker_facts.c: what the engine says of itself, or NULL */
+	enum { IMAGE_UNKNOWN, IMAGE_THERE, IMAGE_MISSING } image;
+	struct sweep *sweep; /* docker_remove.c: while one runs */
+	void (*closed)(void *data);
+	void *closed_data;
+};
+
+/* A kernel process in a slot. */
+struct docker_line {
+	struct docker_slot *slot;
+	unsigned number;
+	struct endpoints endpoints;
+	bool started;
+	struct timer kill; /* the supervisor has that long to end it */
+	struct list link;
+};
+
+struct docker_slot {
+	struct slot base;
+	struct docker *docker;
+	struct log log;
+	struct run_slot dir;
+	const struct config_spec *spec; /* of the configuration file, or NULL */
+	char container[DOCKER_NAME_SIZE];
+	bool made;	/* a container of that name may be there */
+	bool in_flight; /* the create or start call is not answered yet */
+	struct ctl *ctl;
+	long pid; /* the supervisor's, as the host sees it */
+	struct list lines;
+	struct timer deadline; /* of the launch, then of the removal's callback */
+	struct timer retry;    /* of looking at how it ended, then of the removal */
+	unsigned tries;
+	bool gone; /* on_gone was called or is being found out */
+	struct err why;
+	char wait_tag;			/* its address names the wait call */
+	struct docker_foreign *foreign; /* docker_foreign.c: NULL for slots with a supervisor */
+	void (*removed)(void *data);	/* NULL once it was called */
+	void *removed_data;
+};
+
+struct docker_slot *docker_slot_of(struct slot *s);
+/* Image of the slot's kernelspec. */
+const char *docker_slot_image(const struct docker_slot *s);
+/* A call about the slot's container: /containers/<name><path>; done's data is the slot. */
+int docker_slot_call(struct docker_slot *s, const char *method, const char *path,
+	const struct cJSON *body,
+	void (*done)(void *data, int status, const struct cJSON *json, const struct err *err),
+	struct err *err);
+/* Why the create call was refused, for people. */
+void docker_create_error(
+	struct docker_slot *s, int status, const struct err *cause, struct err *ret_err);
+/* creating -> warm, told to the watcher. */
+void docker_slot_warm(struct docker_slot *s);
+/* How a container ended, out of the engine's State. */
+void docker_exit_read(const struct cJSON *inspected, struct line_exit *ret);
+
+/* engine_docker.c: the slot is of no use any more: finds out how the container ended and tells the
+ * watcher, once. */
+void docker_slot_gone(struct docker_slot *s, const struct err *why);
+
+/* docker_line.c */
+int docker_line_start(struct slot *s, const struct line_start *start, struct err *err);
+int docker_line_signal(struct slot *s, unsigned line, int signo, struct err *err);
+int docker_line_kill(struct slot *s, unsigned line, struct err *err);
+int docker_line_message(
+	struct docker_slot *s, enum ctl_type type, const struct cJSON *message, struct err *err);
+void docker_lines_drop(struct docker_slot *s);
+
+/* docker_remove.c */
+void docker_slot_remove(struct slot *s, void (*cb)(void *data), void *data);
+/* The call that removal waited for is answered. */
+void docker_slot_remove_now(struct docker_slot *s);
+/* Frees a slot whose container is gone or given up. */
+void docker_slot_free(struct docker_slot *s);
+void docker_slot_close_ctl(struct docker_slot *s);
+/* engine_docker.c: closes the engine if nothing is open any more. */
+void docker_maybe_closed(struct docker *d);
+void docker_sweep(struct engine *e, void (*cb)(void *data), void *data);
+void docker_sweep_drop(struct docker *d);
+
+/* docker_facts.c */
+void docker_facts_ask(void *docker);
+struct cJSON *docker_report(const struct engine *e);
+int docker_specs(struct engine *e, struct list *specs, struct err *err);
+
+/* docker_foreign.c */
+int docker_foreign_new(struct docker_slot *s, struct err *err);
+void docker_foreign_free(struct docker_slot *s);
+int docker_foreign_start(struct docker_slot *s, const struct line_start *start, struct err *err);
+int docker_foreign_signal(struct docker_slot *s, unsigned line, int signo, struct err *err);
+int docker_foreign_kill(struct docker_slot *s, unsigned line, struct err *err);
+
+#endif

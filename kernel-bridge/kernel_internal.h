@@ -1,0 +1,130 @@
+/* What the files of one kernel share (kernel.c life and state, kernel_ready.c messages and
+ * readiness, kernel_death.c, kernel_end.c restart and end, kernel_interrupt.c). Loop thread. */
+#ifndef COPPICE_BRIDGE_KERNEL_INTERNAL_H
+#define COPPICE_BRIDGE_KERNEL_INTERNAL_H
+
+#include "kernel-bridge/bridge_internal.h"
+#include "kernel-bridge/channel.h"
+#include "kernel-bridge/wire.h"
+
+/* What the end of the present line is for; set by kernel_restart and kernel_end. */
+enum kernel_wish { WISH_RUN, WISH_RESTART, WISH_END };
+
+struct kernel {
+	struct bridge *bridge;
+	struct sm sm;
+	struct list link; /* in bridge->kernels[state] */
+	struct log log;
+	char id[UUID_SIZE];
+	char *owner;
+	const struct kernelspec *spec;
+	struct cJSON *env;
+	struct kernel_watcher watcher;
+	enum kernel_wish wish;
+
+	struct slot *slot;
+	bool warm;	   /* a line can be started in the slot */
+	bool slot_gone;	   /* it went away by itself and is to be removed */
+	size_t n_removing; /* slots that the engine is removing */
+
+	unsigned line; /* the last that was asked for in this slot */
+	bool alive;    /* it was asked for and is not known to have ended */
+	long pid;
+	char key[SIGN_KEY_SIZE];
+	char routing_id[UUID_SIZE];
+	struct sign sign;
+	struct channels *channels; /* from started to dead */
+	struct endpoints endpoints;
+
+	struct jmsg *reply; /* kernel_info_reply, until ready */
+	bool heard;	    /* something came on iopub */
+	bool ready;	    /* of the line whose channels are open */
+	uint64_t nudge_ms;
+	unsigned n_nudges;
+	struct timer start_timer, nudge_timer;
+
+	struct list kept; /* messages that wait for readiness, or for an interrupt to be over */
+	size_t kept_bytes;
+	bool held, delivered;
+
+	bool dying; /* the line ended; what it sent before is still being read */
+	struct kernel_death death;
+	uint64_t dying_until_ms;
+	struct timer quiet_timer, beat_timer, fail_timer;
+	unsigned missed_beats;
+
+	struct timer interrupt_timer, gate_timer;
+	bool signalled;
+
+	struct list restarts; /* who waits for kernel_restart */
+	bool killed;	      /* the step after being polite */
+	struct timer step_timer, deadline_timer, free_timer;
+	void (*ended)(void *data);
+	void *ended_data;
+
+	uint64_t bad_frames, sent, received, lost;
+	uint64_t lost_told_ms;
+};
+
+static inline struct clock *kernel_clock(const struct kernel *k)
+{
+	return k->bridge->env.clock;
+}
+
+static inline bool kernel_is(const struct kernel *k, enum kernel_state state)
+{
+	return k->sm.state == (unsigned)state;
+}
+
+/* kernel.c */
+void kernel_set_state(struct kernel *k, enum kernel_state state);
+/* Begins a line, in a new slot if there is none that is warm. What fails, fails later. */
+void kernel_begin(struct kernel *k);
+void kernel_drop_slot(struct kernel *k);
+void kernel_free(struct kernel *k);
+/* A request of the bridge itself; its answers stay here. */
+int kernel_ask(struct kernel *k, enum channel channel, const char *msg_type, const char *content,
+	struct err *err);
+void kernel_flush_kept(struct kernel *k);
+void kernel_drop_kept(struct kernel *k);
+void kernel_notice(struct kernel *k, const char *format, ...) PRINTF(2, 3);
+/* Calls cb from the loop; err may be NULL. Does not need the kernel any more. */
+void kernel_answer_later(struct clock *clock, void (*cb)(void *data, const struct err *err),
+	void *data, const struct err *err);
+
+/* kernel_ready.c */
+void kernel_ready_init(struct kernel *k);
+int kernel_connect(struct kernel *k, const struct endpoints *endpoints, struct err *err);
+void kernel_disconnect(struct kernel *k);
+
+/* kernel_death.c */
+void kernel_death_init(struct kernel *k);
+void kernel_on_gone(void *data, const struct line_exit *exit, const struct err *err);
+void kernel_on_exit(void *data, unsigned line, const struct line_exit *exit);
+/* The line did not come to be ready; from the loop. */
+void kernel_fail(struct kernel *k, const char *why);
+/* The same, from within a call. */
+void kernel_fail_later(struct kernel *k, const char *why);
+/* The line is dead: its last output, then the watcher is told. */
+void kernel_dies(struct kernel *k, const struct kernel_death *death);
+/* Forgets a death that was not told yet. */
+void kernel_death_cancel(struct kernel *k);
+/* While dying: something was read. */
+void kernel_death_postpone(struct kernel *k);
+
+/* kernel_end.c */
+void kernel_end_init(struct kernel *k);
+/* err may be NULL; at once, so from the loop only. */
+void kernel_answer_restarts(struct kernel *k, const struct err *err);
+/* The line or the slot of a kernel that was to restart or end is gone. */
+void kernel_wish_next(struct kernel *k);
+void kernel_on_removed(void *data);
+
+/* kernel_interrupt.c */
+void kernel_interrupt_init(struct kernel *k);
+void kernel_interrupt_cancel(struct kernel *k);
+/* An interrupt is on its way: no cell may be sent before it has landed. */
+bool kernel_interrupt_gate(const struct kernel *k);
+void kernel_interrupt_landed(struct kernel *k);
+
+#endif

@@ -1,0 +1,72 @@
+/* An engine in memory, and scripted kernels that speak real ZeroMQ over ipc sockets in a folder of
+ * the test's own. Everything happens on the test's one thread: scripted kernels are stepped by
+ * fake_engine_step, the engine's answers come as timers of the (fake) clock. Include after test.h.
+ */
+#ifndef COPPICE_FAKE_ENGINE_H
+#define COPPICE_FAKE_ENGINE_H
+
+#include <uv.h>
+
+#include "kernel-bridge/bridge_internal.h"
+#include "kernel-bridge/sign.h"
+
+/* What a scripted kernel does of itself; a test drives the rest. */
+struct script {
+	bool mute_control; /* answers kernel_info on shell only, as an old foreign kernel */
+	bool mute;	   /* answers nothing */
+	bool deaf_iopub;   /* answers, but nothing comes on iopub */
+	bool foreign;	   /* not of coppice_kernel: no mark and no limit on our side */
+	bool rude;	   /* ignores shutdown_request */
+	bool ignores_interrupt;
+};
+
+struct script_kernel {
+	struct script script;
+	void *socket[CHANNEL_COUNT];
+	struct endpoints endpoints;
+	struct sign sign;
+	unsigned line;
+	char last_ident[CHANNEL_COUNT][64]; /* routing id of the last request, per channel */
+	struct jmsg *last[CHANNEL_COUNT];   /* last request that was not kernel_info */
+	unsigned requests[CHANNEL_COUNT];   /* those, counted */
+	unsigned infos;			    /* kernel_info_requests */
+	unsigned beats;
+	bool wants_exit; /* shutdown_request came */
+};
+
+struct fake_slot;
+
+struct fake_engine {
+	struct engine engine;
+	struct bridge_env env;
+	char dir[64];
+	void *zmq;
+	struct kernelspec spec;
+	struct script script;	      /* for lines to come */
+	struct fake_slot *slot;	      /* the last that was launched and not removed */
+	struct script_kernel *kernel; /* of the last line, NULL once it ended */
+	bool hangs_launch, hangs_start, hangs_kill, tells_nothing;
+	/* The nth call of launch, start, signal or kill_line fails; counted down, 0: none. */
+	int fault;
+	bool fault_met;
+	unsigned launched, started, killed, signals, removed, handed_over;
+	unsigned serial;
+};
+
+/* message_limit and the like come from env->config. */
+struct fake_engine *fake_engine_new(const struct bridge_env *env);
+/* Scripted kernels take what came and answer. True if there was something. */
+bool fake_engine_step(struct fake_engine *e);
+/* The present line ends by itself. */
+void fake_engine_exit(struct fake_engine *e, const struct line_exit *exit);
+/* The container goes away by itself. */
+void fake_engine_lose_slot(struct fake_engine *e);
+
+/* Sends on iopub, or as an answer to the last request of another channel. parent may be NULL. */
+void script_send(struct script_kernel *k, enum channel channel, const char *msg_type,
+	const struct jmsg *parent, const char *content);
+/* Frames as they are, after the ident. */
+void script_send_raw(
+	struct script_kernel *k, enum channel channel, const struct bytes *frames, size_t n);
+
+#endif
