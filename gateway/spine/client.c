@@ -1,0 +1,311 @@
+#include "gateway/spine/client.h"
+
+#include <assert.h>
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/spine/desk.h"
+#include "gateway/spine/notice.h"
+#include "gateway/spine/relay.h"
+
+struct client {
+	struct list link; /* desk's clients; the gone ones in order of their going */
+	struct desk *desk;
+	uint64_t number;
+	char session_id[JMSG_ID_MAX];
+	bool keeps; /* named by its session_id: kept while it is gone */
+	bool attached, closing;
+	bool told; /* on_readable was said, nothing was pulled down to the end since */
+	struct client_socket socket;
+	struct cursor cursor;
+	struct entry *first[2]; /* delivered before what the cursor gives: greeting, or notice and
+				   entry */
+	struct timer tell_timer;
+};
+
+static struct client *client_of(struct list *at)
+{
+	return CONTAINER_OF(at, struct client, link);
+}
+
+static void tell(struct client *c)
+{
+	if (!c->attached || c->told)
+		return;
+	c->told = true;
+	c->socket.on_readable(c->socket.data);
+}
+
+static void on_cursor_ready(void *data)
+{
+	tell(data);
+}
+
+static void on_tell_timer(struct timer *t)
+{
+	tell(CONTAINER_OF(t, struct client, tell_timer));
+}
+
+/* What was pulled ahead and not handed out is pulled again later. */
+static void drop_first(struct client *c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(c->first); i++) {
+		struct entry *e = TAKE(c->first[i]);
+		if (e && e->number < c->cursor.next)
+			cursor_seek(&c->cursor, e->number);
+		entry_unref(e);
+	}
+}
+
+static void client_free(struct client *c)
+{
+	timer_stop(c->desk->gw->clock, &c->tell_timer);
+	drop_first(c);
+	cursor_done(&c->cursor);
+	list_remove(&c->link);
+	free(c);
+}
+
+/* A page that comes (back) while a cell runs gets that cell's output from its beginning. */
+static uint64_t begin_at(const struct desk *d)
+{
+	const struct execution *x = queue_running(&d->queue);
+	uint64_t next = journal_next(d->journal);
+	return x && x->first > 0 && x->first < next ? x->first : next;
+}
+
+static struct client *client_new(struct desk *d, const char *session_id)
+{
+	struct client *c = xcalloc(1, sizeof *c);
+	c->desk = d;
+	c->number = ++d->last_client;
+	c->keeps = session_id && *session_id;
+	if (c->keeps)
+		(void)copy_text(c->session_id, sizeof c->session_id, session_id,
+			strlen(session_id)); /* length was checked */
+	else
+		crypto_uuid(c->session_id);
+	cursor_init(&c->cursor, d->journal, begin_at(d));
+	c->cursor.on_ready = on_cursor_ready;
+	c->cursor.data = c;
+	timer_init(&c->tell_timer, on_tell_timer);
+	list_append(&d->clients, &c->link);
+	return c;
+}
+
+static struct client *find_session(const struct desk *d, const char *session_id)
+{
+	if (!session_id || !*session_id)
+		return NULL;
+	LIST_EACH (at, &d->clients) {
+		struct client *c = client_of(at);
+		if (!c->closing && strcmp(c->session_id, session_id) == 0)
+			return c;
+	}
+	return NULL;
+}
+
+/* The greeting bears the number of what comes next, so that it never counts as undelivered alone.
+ */
+static void greet(struct client *c)
+{
+	if (!desk_is_busy(c->desk))
+		return;
+	AUTO(jmsg_unrefp) struct jmsg *m = notice_status_message(c->desk, "busy");
+	if (m)
+		c->first[0] = entry_new(m, c->cursor.next, c->number);
+}
+
+static void go_back(struct client *c, uint64_t first_undelivered)
+{
+	drop_first(c);
+	if (first_undelivered > 0 && first_undelivered < c->cursor.next)
+		cursor_seek(&c->cursor, first_undelivered);
+}
+
+static void replace(struct client *c)
+{
+	struct client_socket old = c->socket;
+	go_back(c, old.undelivered ? old.undelivered(old.data) : 0);
+	c->attached = false;
+	log_info(&c->desk->log, "client_replaced client=%llu", (unsigned long long)c->number);
+	old.on_replaced(old.data);
+}
+
+int client_attach(struct desk *d, const char *session_id, const struct client_socket *socket,
+	struct client **ret, struct err *err)
+{
+	if (d->dead || d->ending)
+		return err_set(err, E_DEAD, "the kernel is dead: %s", d->reason);
+	if (session_id && strlen(session_id) >= JMSG_ID_MAX)
+		return err_set(err, E_INVALID, "session_id is longer than %d bytes", JMSG_ID_MAX);
+	struct client *c = find_session(d, session_id);
+	if (c && c->attached)
+		replace(c);
+	if (!c)
+		c = client_new(d, session_id);
+	c->socket = *socket;
+	c->attached = true;
+	c->told = false;
+	greet(c);
+	timer_start(d->gw->clock, &c->tell_timer, 0);
+	log_info(&d->log, "client_attached client=%llu", (unsigned long long)c->number);
+	*ret = c;
+	return 0;
+}
+
+void clients_drop_gone(struct desk *d, unsigned keep)
+{
+	unsigned n = 0;
+	LIST_EACH (at, &d->clients)
+		n += client_of(at)->attached ? 0 : 1;
+	LIST_EACH_SAFE (at, &d->clients) {
+		if (n <= keep)
+			return;
+		if (client_of(at)->attached)
+			continue;
+		client_free(client_of(at));
+		n--;
+	}
+}
+
+void client_detach(struct client *c, uint64_t first_undelivered)
+{
+	struct desk *d = c->desk;
+	assert(c->attached);
+	timer_stop(d->gw->clock, &c->tell_timer);
+	c->attached = false;
+	log_info(&d->log, "client_gone client=%llu", (unsigned long long)c->number);
+	if (c->keeps && !d->ending && !d->dead) {
+		go_back(c, first_undelivered);
+		cursor_done(&c->cursor);
+		c->closing = false;
+		list_remove(&c->link);
+		list_append(&d->clients, &c->link);
+		clients_drop_gone(d, GONE_MAX);
+	} else {
+		client_free(c);
+	}
+	desk_release(d);
+}
+
+int client_receive(struct client *c, struct jmsg *m, struct err *err)
+{
+	struct desk *d = c->desk;
+	if (c->closing || d->dead || d->ending)
+		return 0; /* it was told; the close is on its way */
+	return relay_from_client(d, c->number, m, err);
+}
+
+static bool is_for(const struct client *c, const struct entry *e)
+{
+	return e->to == JOURNAL_TO_ALL || e->to == c->number;
+}
+
+/* Puts "so much is missing" before what comes next. */
+static void tell_missed(struct client *c, uint64_t missed, struct entry *then)
+{
+	char text[160];
+	struct desk *d = c->desk;
+	(void)snprintf(text, sizeof text,
+		"[coppice] %llu messages of this kernel are missing here: its journal's bound "
+		"was reached before they were read.\n",
+		(unsigned long long)missed); /* fits */
+	d->kernels->count.missed += missed;
+	AUTO(jmsg_unrefp) struct jmsg *m = notice_stream_message(d, NULL, text);
+	if (m)
+		c->first[0] = entry_new(m, then ? then->number : c->cursor.next, c->number);
+	c->first[1] = then;
+}
+
+static struct entry *take_first(struct client *c)
+{
+	return c->first[0] ? TAKE(c->first[0]) : TAKE(c->first[1]);
+}
+
+int client_next(struct client *c, struct entry **ret)
+{
+	struct entry *e = take_first(c);
+	while (!e) {
+		uint64_t missed = 0;
+		struct entry *next = NULL;
+		int rc = cursor_next(&c->cursor, &missed, &next);
+		if (next && !is_for(c, next)) {
+			entry_unref(next);
+			next = NULL;
+		}
+		if (missed > 0) {
+			tell_missed(c, missed, next);
+			e = take_first(c);
+			continue;
+		}
+		if (rc == 0) {
+			c->told = false;
+			return 0;
+		}
+		e = next;
+	}
+	*ret = e;
+	return 1;
+}
+
+uint64_t client_number(const struct client *c)
+{
+	return c->number;
+}
+
+const char *client_session_id(const struct client *c)
+{
+	return c->session_id;
+}
+
+void clients_tell(struct desk *d, uint64_t to)
+{
+	LIST_EACH_SAFE (at, &d->clients) {
+		struct client *c = client_of(at);
+		if (to == JOURNAL_TO_ALL || to == c->number)
+			tell(c);
+	}
+}
+
+void clients_close(struct desk *d, uint64_t to, unsigned code, const char *reason)
+{
+	LIST_EACH_SAFE (at, &d->clients) {
+		struct client *c = client_of(at);
+		if (!c->attached || c->closing || (to != JOURNAL_TO_ALL && to != c->number))
+			continue;
+		c->closing = true;
+		c->socket.on_close(c->socket.data, code, reason);
+	}
+}
+
+size_t clients_attached(const struct desk *d)
+{
+	size_t n = 0;
+	LIST_EACH (at, &d->clients)
+		n += client_of(at)->attached ? 1 : 0;
+	return n;
+}
+
+uint64_t clients_by_session(const struct desk *d, const char *session_id)
+{
+	const struct client *c = find_session(d, session_id);
+	return c ? c->number : JOURNAL_TO_NOBODY;
+}
+
+void clients_show(const struct desk *d, struct cJSON *rows)
+{
+	LIST_EACH (at, &d->clients) {
+		const struct client *c = client_of(at);
+		cJSON *row = cJSON_CreateObject();
+		cJSON_AddStringToObject(row, "kernel", d->id);
+		cJSON_AddStringToObject(row, "session_id", c->session_id);
+		cJSON_AddNumberToObject(row, "number", (double)c->number);
+		cJSON_AddBoolToObject(row, "attached", c->attached);
+		cJSON_AddNumberToObject(row, "next", (double)c->cursor.next);
+		cJSON_AddNumberToObject(
+			row, "behind", (double)(journal_next(d->journal) - c->cursor.next));
+		cJSON_AddItemToArray(rows, row);
+	}
+}

@@ -1,0 +1,45 @@
+/* A client of one kernel: a cursor over its journal, named by session_id; a socket is attached to
+ * it or it is gone for a while. The door pulls entries when its socket can take them, so a slow
+ * client costs no second buffer. Loop thread. */
+#ifndef COPPICE_SPINE_CLIENT_H
+#define COPPICE_SPINE_CLIENT_H
+
+#include "gateway/spine/journal.h"
+#include "gateway/spine/kernels.h"
+
+struct client;
+
+/* The socket's side. Called from the loop; may be called inside client_receive. */
+struct client_socket {
+	/* Something can be pulled: ask the loop for a writable callback. */
+	void (*on_readable)(void *data);
+	/* Pull what is there, then close with this code. After it the client is not to be used any
+	 * more except client_next until it returns 0, then client_detach. */
+	void (*on_close)(void *data, unsigned code, const char *reason);
+	/* A newer socket of the same session took over: the old one is detached already. Say
+	 * nothing more on it; close it within 10 s if its peer has not. */
+	void (*on_replaced)(void *data);
+	/* Asked just before on_replaced; may be NULL. Number of the first entry that this socket
+	 * pulled but has not delivered for certain; 0: all were. The newer socket gets them
+	 * (again). */
+	uint64_t (*undelivered)(void *data);
+	void *data;
+};
+
+/* session_id NULL or "": one is invented and nothing is kept after it goes. A client with that
+ * session_id that is attached or gone continues from its cursor; else it begins at the journal's
+ * end plus what is pending. Kernel status is told first by a synthetic status message when busy. */
+int client_attach(struct desk *d, const char *session_id, const struct client_socket *socket,
+	struct client **ret, struct err *err);
+/* Entries from first_undelivered (0: all were delivered) on count as not had. */
+void client_detach(struct client *c, uint64_t first_undelivered);
+/* One message from the client, taken apart by the door; borrowed (the spine refs). Errors mean that
+ * this one socket must be closed (1008) with err's text. */
+int client_receive(struct client *c, struct jmsg *m, struct err *err);
+/* 1: the next entry for this client (caller unrefs); 0: nothing now, on_readable will tell. */
+int client_next(struct client *c, struct entry **ret);
+
+uint64_t client_number(const struct client *c);
+const char *client_session_id(const struct client *c);
+
+#endif

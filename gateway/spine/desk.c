@@ -1,0 +1,422 @@
+#include "gateway/spine/desk.h"
+
+#include <assert.h>
+#include <cjson/cJSON.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/spine/notice.h"
+#include "gateway/spine/relay.h"
+#include "gateway/spine/sessions.h"
+
+const char *desk_id(const struct desk *d)
+{
+	return d->id;
+}
+
+bool desk_is_busy(const struct desk *d)
+{
+	return !d->dead && d->kernel && kernel_state(d->kernel) == KERNEL_BUSY;
+}
+
+const char *desk_state(const struct desk *d)
+{
+	if (d->dead || !d->kernel)
+		return "dead";
+	switch (kernel_state(d->kernel)) {
+	case KERNEL_IDLE:
+		return "idle";
+	case KERNEL_BUSY:
+		return "busy";
+	case KERNEL_STARTING:
+	case KERNEL_DEAD: /* it is being started again */
+	case KERNEL_STATES:
+		break;
+	}
+	return "starting";
+}
+
+struct cJSON *desk_model(const struct desk *d)
+{
+	char stamp[CLOCK_STAMP_SIZE];
+	clock_stamp(d->last_activity_us, stamp);
+	cJSON *model = cJSON_CreateObject();
+	cJSON_AddStringToObject(model, "id", d->id);
+	cJSON_AddStringToObject(model, "name", d->name);
+	cJSON_AddStringToObject(model, "last_activity", stamp);
+	cJSON_AddStringToObject(model, "execution_state", desk_state(d));
+	cJSON_AddNumberToObject(model, "connections", (double)clients_attached(d));
+	if (d->reason[0])
+		cJSON_AddStringToObject(model, "reason", d->reason);
+	return model;
+}
+
+void desk_touch(struct desk *d)
+{
+	d->last_activity_us = clock_wall_us(d->gw->clock);
+	d->activity_ms = clock_now_ms(d->gw->clock);
+}
+
+void desk_set_busy(struct desk *d, bool busy)
+{
+	enum kernel_state now = kernel_state(d->kernel);
+	if (now == (busy ? KERNEL_IDLE : KERNEL_BUSY))
+		kernel_set_busy(d->kernel, busy);
+}
+
+bool desk_post(struct desk *d, struct jmsg *m, uint64_t to, uint64_t *ret_number)
+{
+	struct err err;
+	if (journal_append(d->journal, m, to, ret_number, &err) != 0) {
+		log_error(&d->log, "journal_append error=\"%s\"", err.text);
+		clients_close(d, to, 1011, err.text);
+		return false;
+	}
+	if (to != JOURNAL_TO_NOBODY)
+		clients_tell(d, to);
+	return true;
+}
+
+void desk_shutdown_asked(struct desk *d, bool restarts)
+{
+	d->shutdown_ms = clock_now_ms(d->gw->clock);
+	d->shutdown_restarts = restarts;
+}
+
+static void on_exit_timer(struct timer *t)
+{
+	struct desk *d = CONTAINER_OF(t, struct desk, exit_timer);
+	enum kernel_state state = kernel_state(d->kernel);
+	if (d->dead || d->ending || (state != KERNEL_IDLE && state != KERNEL_BUSY))
+		return;
+	d->open = true;
+	queue_open(d);
+}
+
+void desk_exit_asked(struct desk *d)
+{
+	d->exit_ms = clock_now_ms(d->gw->clock);
+	d->open = false;
+	timer_start(d->gw->clock, &d->exit_timer, EXIT_HOLD_MS);
+}
+
+static bool lately(const struct desk *d, uint64_t when_ms, unsigned within_ms)
+{
+	return when_ms > 0 && clock_now_ms(d->gw->clock) - when_ms <= within_ms;
+}
+
+static void tell_waiters(struct desk *d, const struct err *err)
+{
+	while (!list_empty(&d->waiters)) {
+		struct waiter *w = CONTAINER_OF(d->waiters.next, struct waiter, link);
+		list_remove(&w->link);
+		if (w->cb)
+			w->cb(w->data, err);
+		free(w);
+	}
+}
+
+/* It stays listed, dead with its reason, until somebody ends or restarts it. */
+static void die(struct desk *d, const char *reason)
+{
+	d->dead = true;
+	(void)copy_text(d->reason, sizeof d->reason, reason, strlen(reason)); /* may be cut */
+	log_warn(&d->log, "kernel_dead reason=\"%s\"", d->reason);
+	requests_abort(d, true);
+	notice_break(d, "dead");
+	clients_close(d, JOURNAL_TO_ALL, 1000, "the kernel is dead");
+}
+
+static void on_restarted(void *data, const struct err *err)
+{
+	struct desk *d = data;
+	if (d->ending)
+		return;
+	if (err)
+		log_warn(&d->log, "restart error=\"%s\"", err->text);
+	/* A newer restart may be on its way already: then the kernel is not dead. */
+	if (err && !d->dead && kernel_state(d->kernel) == KERNEL_DEAD) {
+		notice_text(
+			d, JOURNAL_TO_ALL, "The kernel could not be started again: %s", err->text);
+		die(d, err->text);
+	}
+	tell_waiters(d, err);
+}
+
+static void start_again(struct desk *d)
+{
+	d->dead = false;
+	d->reason[0] = '\0';
+	d->shutdown_ms = d->exit_ms = d->ready_ms = 0;
+	d->open = false;
+	timer_stop(d->gw->clock, &d->exit_timer);
+	d->kernels->count.restarts++;
+	notice_break(d, "restarting");
+	kernel_restart(d->kernel, on_restarted, d);
+}
+
+static void on_ready(void *data, const struct jmsg *reply)
+{
+	struct desk *d = data;
+	struct jmsg *kept = (struct jmsg *)(uintptr_t)reply; /* counted: kept beyond the call */
+	jmsg_unref(d->info);
+	d->info = jmsg_ref(kept);
+	if (*reply->session)
+		(void)copy_text(
+			d->session, sizeof d->session, reply->session, strlen(reply->session));
+	d->open = d->was_ready = true;
+	d->ready_ms = clock_now_ms(d->gw->clock);
+	log_info(&d->log, "kernel_ready");
+	kernel_hold(d->kernel, d->held);
+	notice_status(d, "idle", NULL, JOURNAL_TO_ALL);
+	queue_open(d);
+	journal_turn(d->journal);
+}
+
+static void on_message(void *data, struct jmsg *m)
+{
+	relay_from_kernel(data, m);
+}
+
+static void on_turn(void *data)
+{
+	struct desk *d = data;
+	journal_turn(d->journal);
+}
+
+/* A kernel that never came up does not come up the second time either. */
+static bool may_restart(struct desk *d, bool was_stable)
+{
+	if (was_stable)
+		d->deaths = 0;
+	d->deaths++;
+	return d->gw->config.auto_restart && d->was_ready &&
+	       d->deaths <= (uint64_t)d->gw->config.restart_limit;
+}
+
+static void say_why(struct desk *d, const struct kernel_death *death, bool by_user)
+{
+	log_warn(&d->log, "kernel_died cause=%d code=%d text=\"%s\"", (int)death->cause,
+		death->code, death->text);
+	if (by_user)
+		notice_text(d, JOURNAL_TO_ALL, "User code ended the kernel (exit() or quit()).");
+	else
+		notice_text(d, JOURNAL_TO_ALL, "The kernel died: %s", death->text);
+}
+
+static void on_death(void *data, const struct kernel_death *death)
+{
+	struct desk *d = data;
+	if (d->dead || d->ending)
+		return; /* a start that failed: on_restarted had the last word */
+	bool by_user = lately(d, d->exit_ms, EXIT_EXPECTED_MS) && death->cause == DEATH_EXIT;
+	bool stable = d->ready_ms > 0 && clock_now_ms(d->gw->clock) - d->ready_ms >= STABLE_MS;
+	d->open = false;
+	d->kernels->count.deaths++;
+	if (lately(d, d->shutdown_ms, SHUTDOWN_EXPECTED_MS)) {
+		requests_abort(d, true);
+		if (d->shutdown_restarts)
+			start_again(d);
+		else
+			desk_end(d, "A client shut the kernel down.", NULL, NULL);
+		return;
+	}
+	say_why(d, death, by_user);
+	bool restarts = may_restart(d, stable);
+	/* What came after exit() is for the kernel that follows. */
+	requests_abort(d, !by_user || !restarts);
+	if (restarts) {
+		start_again(d);
+		return;
+	}
+	die(d, death->text);
+	struct err err;
+	err_set(&err, E_DEAD, "%s", death->text);
+	tell_waiters(d, &err);
+}
+
+static void on_notice(void *data, const char *text)
+{
+	notice_text(data, JOURNAL_TO_ALL, "%s", text);
+}
+
+static void on_pressure(void *data, bool over)
+{
+	struct desk *d = data;
+	d->held = over;
+	log_info(&d->log, "kernel_hold hold=%d", over);
+	if (d->kernel && !d->ending)
+		kernel_hold(d->kernel, over);
+}
+
+static void on_trouble(void *data, const char *text)
+{
+	struct desk *d = data;
+	log_error(&d->log, "journal_disk error=\"%s\"", text);
+	notice_text(d, JOURNAL_TO_ALL,
+		"The gateway's disk failed: only recent output is kept for clients that are away.");
+}
+
+static void desk_free(void *data)
+{
+	struct desk *d = data;
+	struct kernels *ks = d->kernels;
+	LIST_EACH_SAFE (at, &d->executions)
+		execution_free(CONTAINER_OF(at, struct execution, link));
+	requests_done(&d->requests);
+	queue_done(&d->queue);
+	jmsg_unref(d->info);
+	free(d->name);
+	free(d->path);
+	free(d);
+	kernels_freed(ks);
+}
+
+void desk_release(struct desk *d)
+{
+	if (!d->ending || d->kernel || !d->journal || clients_attached(d) > 0)
+		return;
+	clients_drop_gone(d, 0);
+	timer_stop(d->gw->clock, &d->requests.half_timer);
+	timer_stop(d->gw->clock, &d->exit_timer);
+	struct journal *j = TAKE(d->journal);
+	journal_close(j, desk_free, d);
+}
+
+static int open_journal(struct desk *d, struct err *err)
+{
+	char folder[PATH_MAX];
+	const struct config *config = &d->gw->config;
+	int n = snprintf(folder, sizeof folder, "%s/journals/%s", config->data_dir, d->id);
+	if (n < 0 || (size_t)n >= sizeof folder)
+		return err_set(err, E_INVALID, "data_dir is too long");
+	struct journal_setup setup = {
+		.loop = d->gw->loop,
+		.clock = d->gw->clock,
+		.folder = folder,
+		.memory_max = (size_t)config->journal_memory,
+		.disk_max = (uint64_t)config->journal_disk,
+		.on_pressure = on_pressure,
+		.on_trouble = on_trouble,
+		.data = d,
+	};
+	return journal_open(&setup, &d->journal, err);
+}
+
+static int start_kernel(struct desk *d, const struct kernels_start *start,
+	const struct kernelspec *spec, struct err *err)
+{
+	struct kernel_start kernel = {
+		.id = d->id, .owner = d->owner->name, .spec = spec, .env = start->env};
+	struct kernel_watcher watcher = {
+		.on_ready = on_ready,
+		.on_message = on_message,
+		.on_turn = on_turn,
+		.on_death = on_death,
+		.on_notice = on_notice,
+		.data = d,
+	};
+	return kernel_start(d->gw->bridge, &kernel, &watcher, &d->kernel, err);
+}
+
+static struct desk *desk_alloc(struct kernels *ks, const struct kernels_start *start,
+	const char *id, const struct kernelspec *spec)
+{
+	struct desk *d = xcalloc(1, sizeof *d);
+	d->kernels = ks;
+	d->gw = ks->gw;
+	d->owner = start->owner;
+	(void)copy_text(d->id, sizeof d->id, id, strlen(id)); /* was checked */
+	d->name = xstrdup(spec->name);
+	d->path = start->path ? xstrdup(start->path) : NULL;
+	crypto_uuid(d->session);
+	list_init(&d->link);
+	list_init(&d->clients);
+	list_init(&d->executions);
+	list_init(&d->waiters);
+	requests_init(&d->requests);
+	timer_init(&d->exit_timer, on_exit_timer);
+	log_child(&d->log, &ks->gw->log, "kernel", d->id);
+	desk_touch(d);
+	return d;
+}
+
+int desk_new(struct kernels *ks, const struct kernels_start *start, const char *id,
+	const struct kernelspec *spec, struct desk **ret, struct err *err)
+{
+	struct desk *d = desk_alloc(ks, start, id, spec);
+	int rc = open_journal(d, err);
+	if (rc != 0) {
+		desk_free(d);
+		return rc;
+	}
+	rc = start_kernel(d, start, spec, err);
+	if (rc != 0) {
+		d->ending = true;
+		d->kernel = NULL;
+		desk_release(d);
+		return rc;
+	}
+	log_info(&d->log, "kernel_start spec=%s owner=%s", d->name, d->owner->name);
+	*ret = d;
+	return 0;
+}
+
+void desk_interrupt(struct desk *d, void (*cb)(void *data, const struct err *err), void *data)
+{
+	log_info(&d->log, "kernel_interrupt");
+	kernel_interrupt(d->kernel, cb, data);
+}
+
+void desk_restart(struct desk *d, void (*cb)(void *data, const struct err *err), void *data)
+{
+	struct waiter *w = xcalloc(1, sizeof *w);
+	w->cb = cb;
+	w->data = data;
+	bool under_way = !list_empty(&d->waiters);
+	list_append(&d->waiters, &w->link);
+	if (under_way)
+		return;
+	log_info(&d->log, "kernel_restart");
+	d->deaths = 0;
+	d->open = false;
+	requests_abort(d, true);
+	start_again(d);
+}
+
+static void on_ended(void *data)
+{
+	struct desk *d = data;
+	struct err err;
+	d->kernel = NULL;
+	log_info(&d->log, "kernel_ended");
+	err_set(&err, E_GONE, "the kernel was ended");
+	tell_waiters(d, &err);
+	if (d->ended)
+		d->ended(d->ended_data);
+	desk_release(d);
+}
+
+void desk_end(struct desk *d, const char *reason, void (*cb)(void *data), void *data)
+{
+	assert(!d->ending);
+	d->open = false;
+	d->ended = cb;
+	d->ended_data = data;
+	kernels_unlist(d);
+	if (d->gw->sessions)
+		sessions_kernel_gone(d->gw->sessions, d->id);
+	timer_stop(d->gw->clock, &d->exit_timer);
+	requests_abort(d, true);
+	if (!d->dead) {
+		if (reason && *reason)
+			notice_text(d, JOURNAL_TO_ALL, "%s", reason);
+		notice_break(d, "dead");
+		(void)copy_text(d->reason, sizeof d->reason, reason ? reason : "ended",
+			strlen(reason ? reason : "ended")); /* may be cut */
+	}
+	d->ending = true;
+	clients_close(d, JOURNAL_TO_ALL, 1000, "the kernel was ended");
+	kernel_end(d->kernel, on_ended, d);
+}

@@ -1,0 +1,112 @@
+/* Inside of the spine: one kernel as clients know it. Owned by struct kernels; lives until its
+ * kernel has ended and no client's socket is on it. Loop thread.
+ *
+ *   client -> relay -> queue -> execution -> kernel_send        kernel -> desk -> relay -> journal
+ */
+#ifndef COPPICE_SPINE_DESK_H
+#define COPPICE_SPINE_DESK_H
+
+#include "gateway/base/crypto.h"
+#include "gateway/spine/execution.h"
+#include "gateway/spine/journal.h"
+#include "gateway/spine/kernels.h"
+#include "gateway/spine/queue.h"
+#include "gateway/spine/request.h"
+
+#define GONE_MAX	     64u    /* clients that are kept without a socket */
+#define EXECUTIONS_KEPT	     32u    /* finished ones, for the admin view */
+#define STABLE_MS	     60000u /* alive so long: earlier deaths are forgotten */
+#define SHUTDOWN_EXPECTED_MS 30000u
+#define EXIT_EXPECTED_MS     10000u
+#define EXIT_HOLD_MS	     2000u
+
+struct spine_counters {
+	uint64_t messages_in, bytes_in;	  /* from clients */
+	uint64_t messages_out, bytes_out; /* from kernels */
+	uint64_t bad_messages;		  /* of kernels: a status that is none */
+	uint64_t executions[EXECUTION_STATUSES];
+	uint64_t refused, duplicates, synthesised, deaths, restarts, culled, missed;
+};
+
+struct waiter {
+	struct list link;
+	void (*cb)(void *data, const struct err *err);
+	void *data;
+};
+
+struct desk {
+	struct list link;  /* kernels.desks: listed */
+	UT_hash_handle hh; /* kernels.by_id: listed */
+	struct kernels *kernels;
+	struct gateway *gw;
+	const struct owner *owner;
+	struct kernel *kernel; /* NULL before its start and after its end */
+	struct journal *journal;
+	struct requests requests;
+	struct queue queue;
+	struct list clients; /* attached and gone, oldest first */
+	uint64_t last_client;
+	struct list executions;
+	unsigned n_executions;
+	struct jmsg *info; /* the kept kernel_info_reply */
+	char id[UUID_SIZE];
+	char *name, *path;
+	char session[JMSG_ID_MAX]; /* the kernel's last seen header.session */
+	int64_t last_activity_us;
+	uint64_t activity_ms;
+	char reason[320]; /* why it is dead */
+	bool open;	  /* the kernel takes shell messages: from ready to death or restart */
+	bool was_ready, dead, ending, held;
+	uint64_t ready_ms;
+	unsigned deaths;	       /* in a row */
+	uint64_t exit_ms, shutdown_ms; /* when it was announced; 0: it was not */
+	bool shutdown_restarts;
+	struct timer exit_timer; /* runs while an announced exit is waited for */
+	struct list waiters;	 /* of a restart on its way */
+	void (*ended)(void *data);
+	void *ended_data;
+	struct log log;
+};
+
+struct kernels {
+	struct gateway *gw;
+	struct desk *by_id;
+	struct list desks;
+	size_t n_alive; /* desks that are not freed yet, listed or not */
+	struct spine_counters count;
+	struct timer janitor;
+	struct timer end_timer;
+	void (*ended)(void *data);
+	void *ended_data;
+};
+
+/* n_alive is raised already. On failure it falls again once the desk is freed, from the loop. */
+int desk_new(struct kernels *ks, const struct kernels_start *start, const char *id,
+	const struct kernelspec *spec, struct desk **ret, struct err *err);
+/* Appends for clients and tells them. False: out of memory, those clients were closed. */
+bool desk_post(struct desk *d, struct jmsg *m, uint64_t to, uint64_t *ret_number);
+/* "starting", "idle", "busy" or "dead". */
+const char *desk_state(const struct desk *d);
+bool desk_is_busy(const struct desk *d);
+void desk_set_busy(struct desk *d, bool busy);
+void desk_touch(struct desk *d);
+/* A client's shutdown_request goes to the kernel: its death is expected. */
+void desk_shutdown_asked(struct desk *d, bool restarts);
+/* User code ends the kernel: what comes now waits for the next one, or until it proves to stay. */
+void desk_exit_asked(struct desk *d);
+/* Frees it if nothing holds it any more. */
+void desk_release(struct desk *d);
+void kernels_unlist(struct desk *d);
+void kernels_freed(struct kernels *ks);
+
+/* client.c's side for the desk. */
+void clients_tell(struct desk *d, uint64_t to);
+void clients_close(struct desk *d, uint64_t to, unsigned code, const char *reason);
+size_t clients_attached(const struct desk *d);
+/* Number of the client of that session_id; JOURNAL_TO_NOBODY if there is none. */
+uint64_t clients_by_session(const struct desk *d, const char *session_id);
+void clients_drop_gone(struct desk *d, unsigned keep);
+/* Adds a row for each client, for /admin/show/clients. */
+void clients_show(const struct desk *d, struct cJSON *rows);
+
+#endif

@@ -1,0 +1,62 @@
+/* One execute_request from its arrival to its end: its state, its outcome, its range in the
+ * journal. Owned by the desk, which keeps the last ones for /admin/show/executions. Loop thread. */
+#ifndef COPPICE_SPINE_EXECUTION_H
+#define COPPICE_SPINE_EXECUTION_H
+
+#include "gateway/base/jmsg.h"
+#include "gateway/base/list.h"
+#include "gateway/base/sm.h"
+
+struct desk;
+struct request;
+
+/*
+ *   accepted --> queued --lane is free--> sent --busy or output--> running --reply and idle--> done
+ *                   |                      |                          |                         ^
+ *                   +--aborted, refused----+--kernel died, not sent---+-------------------------+
+ */
+enum execution_state {
+	EXECUTION_ACCEPTED,
+	EXECUTION_QUEUED,
+	EXECUTION_SENT,
+	EXECUTION_RUNNING,
+	EXECUTION_DONE,
+	EXECUTION_STATES
+};
+
+/* What it came to. */
+enum execution_status {
+	EXECUTION_OPEN,
+	EXECUTION_OK,
+	EXECUTION_ERROR,
+	EXECUTION_ABORTED,
+	EXECUTION_DIED,
+	EXECUTION_STATUSES
+};
+
+struct execution {
+	struct list link; /* desk's executions, oldest first */
+	struct sm sm;
+	struct desk *desk;
+	struct request *request; /* NULL once done */
+	char *msg_id;
+	uint64_t client;
+	enum execution_status status;
+	int64_t execution_count; /* of the reply; -1: none was said */
+	uint64_t first, last;	 /* numbers of its range in the journal; 0: nothing */
+	int64_t accepted_us, sent_us, running_us, done_us;
+	bool free_lane;	    /* the queue lets it go */
+	bool silent_kernel; /* a half was missing and was synthesised */
+	bool stops_queue;   /* it failed, and stop_on_error was not false */
+	bool asked_exit;    /* its reply says that user code ends the kernel */
+};
+
+struct execution *execution_new(struct desk *d, struct request *r);
+void execution_free(struct execution *x);
+/* Moves on as far as it can: the one place that moves an execution. */
+void execution_step(struct execution *x);
+/* A message of the kernel, already in the journal as `number`, belongs to it. */
+void execution_saw(struct execution *x, const struct jmsg *m, uint64_t number);
+const char *execution_status_name(enum execution_status status);
+
+#endif

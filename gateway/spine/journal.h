@@ -1,0 +1,81 @@
+/* One kernel's journal: everything the kernel sent (and what we synthesise for its clients),
+ * append-only, numbered from 1. Recent entries are in memory counted by reference, older ones in a
+ * file written behind (one uv_fs_write in flight). Clients are cursors over it. Loop thread. */
+#ifndef COPPICE_SPINE_JOURNAL_H
+#define COPPICE_SPINE_JOURNAL_H
+
+#include "gateway/base/clock.h"
+#include "gateway/base/jmsg.h"
+
+struct uv_loop_s;
+struct journal;
+struct journal_reader;
+
+#define JOURNAL_TO_ALL	  UINT64_C(0)
+#define JOURNAL_TO_NOBODY UINT64_MAX /* kept for the record; no client gets it */
+
+/* Immutable but for `legacy`, which the door fills once (door/encode) and the entry owns. */
+struct entry {
+	unsigned refs;
+	uint64_t number;
+	uint64_t to; /* client number it is for; 0: every client */
+	struct jmsg *msg;
+	struct bytes
+		legacy; /* encoded legacy frame with JMSG_HEADROOM before it; {0} until built */
+	bool legacy_binary;
+};
+
+/* One reference, number and to as given; takes a reference on m. NULL: out of memory. */
+struct entry *entry_new(struct jmsg *m, uint64_t number, uint64_t to);
+struct entry *entry_ref(struct entry *e);
+void entry_unref(struct entry *e);
+
+struct journal_setup {
+	struct uv_loop_s *loop;
+	struct clock *clock;
+	const char *folder; /* this kernel's own; made at the first write, removed at the close */
+	size_t memory_max;
+	uint64_t disk_max;
+	/* More waits for the disk than memory may hold: stop reading the kernel until over is
+	 * false. */
+	void (*on_pressure)(void *data, bool over);
+	/* The disk failed: from now on only what memory holds is kept. Once. */
+	void (*on_trouble)(void *data, const char *text);
+	void *data;
+};
+
+int journal_open(const struct journal_setup *setup, struct journal **ret, struct err *err);
+/* Takes a reference on m. E_NOMEM: nothing was appended. */
+int journal_append(
+	struct journal *j, struct jmsg *m, uint64_t to, uint64_t *ret_number, struct err *err);
+/* What was appended in this wake-up is complete: the write begins now or within 20 ms. */
+void journal_turn(struct journal *j);
+/* No cursor may be left. Removes the files; cb from the loop; j is freed before cb. */
+void journal_close(struct journal *j, void (*cb)(void *data), void *data);
+
+uint64_t journal_next(const struct journal *j);	 /* number of the next entry to come */
+uint64_t journal_first(const struct journal *j); /* oldest that can still be had */
+
+struct journal_figures {
+	uint64_t entries, memory_bytes, unwritten_bytes, disk_bytes;
+	bool over, failed;
+};
+void journal_figures(const struct journal *j, struct journal_figures *ret);
+
+/* A reader's place. Embedded in a client. */
+struct cursor {
+	struct journal *journal;
+	uint64_t next;
+	struct journal_reader *reader; /* only while behind what memory holds */
+	void (*on_ready)(void *data);  /* a block came from the file; from the loop */
+	void *data;
+};
+
+void cursor_init(struct cursor *c, struct journal *j, uint64_t next);
+void cursor_done(struct cursor *c);
+void cursor_seek(struct cursor *c, uint64_t next);
+/* 1: *ret is the next entry (caller unrefs); 0: none now (on_ready tells if it must be read first).
+ * *ret_missed is raised by the entries that were cut before they could be had. */
+int cursor_next(struct cursor *c, uint64_t *ret_missed, struct entry **ret);
+
+#endif

@@ -1,0 +1,186 @@
+#include "gateway/spine/kernels.h"
+
+#include <assert.h>
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/spine/desk.h"
+#include "gateway/spine/janitor.h"
+#include "gateway/spine/journal_file.h"
+
+static struct desk *desk_of(struct list *at)
+{
+	return CONTAINER_OF(at, struct desk, link);
+}
+
+static void end_if_last(struct kernels *ks)
+{
+	void (*cb)(void *) = ks->ended;
+	if (!cb || ks->n_alive > 0)
+		return;
+	ks->ended = NULL;
+	cb(ks->ended_data);
+}
+
+static void on_end_timer(struct timer *t)
+{
+	end_if_last(CONTAINER_OF(t, struct kernels, end_timer));
+}
+
+int kernels_open(struct gateway *gw, struct kernels **ret, struct err *err)
+{
+	char journals[PATH_MAX];
+	int n = snprintf(journals, sizeof journals, "%s/journals", gw->config.data_dir);
+	if (n < 0 || (size_t)n >= sizeof journals)
+		return err_set(err, E_INVALID, "data_dir is too long");
+	journal_file_sweep(journals);
+	struct kernels *ks = xcalloc(1, sizeof *ks);
+	ks->gw = gw;
+	list_init(&ks->desks);
+	timer_init(&ks->end_timer, on_end_timer);
+	janitor_open(ks);
+	*ret = ks;
+	return 0;
+}
+
+void kernels_end_all(struct kernels *ks, void (*cb)(void *data), void *data)
+{
+	assert(!ks->ended);
+	janitor_close(ks);
+	ks->ended = cb;
+	ks->ended_data = data;
+	while (!list_empty(&ks->desks))
+		desk_end(desk_of(ks->desks.next), "The gateway is ending.", NULL, NULL);
+	timer_start(ks->gw->clock, &ks->end_timer, 0); /* where there was none to wait for */
+}
+
+void kernels_free(struct kernels *ks)
+{
+	assert(!ks || ks->n_alive == 0);
+	if (!ks)
+		return;
+	janitor_close(ks);
+	timer_stop(ks->gw->clock, &ks->end_timer);
+	free(ks);
+}
+
+void kernels_unlist(struct desk *d)
+{
+	HASH_DEL(d->kernels->by_id, d);
+	list_remove(&d->link);
+}
+
+void kernels_freed(struct kernels *ks)
+{
+	ks->n_alive--;
+	end_if_last(ks);
+}
+
+static bool is_uuid(const char *text)
+{
+	for (size_t i = 0; i < UUID_SIZE - 1; i++) {
+		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+		if (dash ? text[i] != '-' : !isxdigit((unsigned char)text[i]))
+			return false;
+	}
+	return text[UUID_SIZE - 1] == '\0';
+}
+
+static int pick_id(struct kernels *ks, const struct kernels_start *start, char ret_id[UUID_SIZE],
+	struct err *err)
+{
+	struct desk *there;
+	const char *id = start->kernel_id;
+	if (!id)
+		id = cJSON_GetStringValue(
+			cJSON_GetObjectItemCaseSensitive(start->env, "KERNEL_ID"));
+	if (!id) {
+		crypto_uuid(ret_id);
+		return 0;
+	}
+	if (!is_uuid(id))
+		return err_set(err, E_INVALID, "a kernel id must be a uuid, not '%.64s'", id);
+	HASH_FIND_STR(ks->by_id, id, there);
+	if (there)
+		return err_set(err, E_CONFLICT, "a kernel with id %s exists already", id);
+	(void)copy_text(ret_id, UUID_SIZE, id, strlen(id)); /* was measured */
+	return 0;
+}
+
+int kernels_start(
+	struct kernels *ks, const struct kernels_start *start, struct desk **ret, struct err *err)
+{
+	char id[UUID_SIZE];
+	struct desk *d;
+	const struct kernelspec *spec = bridge_spec(ks->gw->bridge, start->spec_name);
+	if (!spec)
+		return err_set(err, E_NOT_FOUND, "no such kernelspec: '%.100s'",
+			start->spec_name ? start->spec_name : "");
+	int rc = pick_id(ks, start, id, err);
+	if (rc != 0)
+		return rc;
+	if (ks->ended || ks->n_alive >= (size_t)ks->gw->config.max_kernels)
+		return err_set(err, E_UNAVAILABLE, "the limit of %lld kernels is reached",
+			(long long)ks->gw->config.max_kernels);
+	ks->n_alive++;
+	rc = desk_new(ks, start, id, spec, &d, err);
+	if (rc != 0)
+		return rc;
+	HASH_ADD_STR(ks->by_id, id, d);
+	list_append(&ks->desks, &d->link);
+	*ret = d;
+	return 0;
+}
+
+int kernels_find(struct kernels *ks, const struct owner *owner, const char *id, struct desk **ret,
+	struct err *err)
+{
+	struct desk *d;
+	HASH_FIND_STR(ks->by_id, id, d);
+	if (!d || d->owner != owner)
+		return err_set(err, E_NOT_FOUND, "Kernel does not exist: %.64s", id);
+	*ret = d;
+	return 0;
+}
+
+struct cJSON *kernels_list(const struct kernels *ks, const struct owner *owner)
+{
+	cJSON *list = cJSON_CreateArray();
+	LIST_EACH (at, &ks->desks) {
+		if (desk_of(at)->owner == owner)
+			cJSON_AddItemToArray(list, desk_model(desk_of(at)));
+	}
+	return list;
+}
+
+size_t kernels_count(const struct kernels *ks, const struct owner *owner)
+{
+	size_t n = 0;
+	LIST_EACH (at, &ks->desks)
+		n += !owner || desk_of(at)->owner == owner ? 1 : 0;
+	return n;
+}
+
+size_t kernels_connections(const struct kernels *ks, const struct owner *owner)
+{
+	size_t n = 0;
+	LIST_EACH (at, &ks->desks) {
+		if (!owner || desk_of(at)->owner == owner)
+			n += clients_attached(desk_of(at));
+	}
+	return n;
+}
+
+int64_t kernels_last_activity_us(const struct kernels *ks, const struct owner *owner)
+{
+	int64_t last_us = ks->gw->started_us;
+	LIST_EACH (at, &ks->desks) {
+		const struct desk *d = desk_of(at);
+		if ((!owner || d->owner == owner) && d->last_activity_us > last_us)
+			last_us = d->last_activity_us;
+	}
+	return last_us;
+}

@@ -1,0 +1,53 @@
+/* The kernels that clients know: each with its owner, queue, journal and clients. Owns them all.
+ * State of the thing that runs is kernel-bridge's (kernel_state). Loop thread; callbacks as in
+ * bridge.h. */
+#ifndef COPPICE_SPINE_KERNELS_H
+#define COPPICE_SPINE_KERNELS_H
+
+#include "gateway/gateway.h"
+#include "gateway/spine/owners.h"
+
+struct cJSON;
+struct desk; /* one kernel as clients know it: kernel, queue, journal, clients */
+
+int kernels_open(struct gateway *gw, struct kernels **ret, struct err *err);
+/* Ends every kernel (clients were closed by the door before); cb when the last is gone; then
+ * kernels_free. */
+void kernels_end_all(struct kernels *ks, void (*cb)(void *data), void *data);
+void kernels_free(struct kernels *ks);
+
+struct kernels_start {
+	const struct owner *owner;
+	const char *spec_name; /* NULL or "": default */
+	const char
+		*kernel_id; /* NULL: a fresh uuid; else must be a uuid4 text that is not in use */
+	const struct cJSON *env; /* object or NULL; KERNEL_ID picks the id when kernel_id is NULL */
+	const char *path;	 /* kept for the model; may be NULL */
+};
+
+/* Returns at once, state starting. E_NOT_FOUND unknown spec (REST answers 404 with names that
+ * exist), E_INVALID, E_CONFLICT id in use, E_UNAVAILABLE. */
+int kernels_start(
+	struct kernels *ks, const struct kernels_start *start, struct desk **ret, struct err *err);
+/* Another owner's id is E_NOT_FOUND; a holder of SCOPE_ADMIN does not see others' here either. */
+int kernels_find(struct kernels *ks, const struct owner *owner, const char *id, struct desk **ret,
+	struct err *err);
+/* Array of kernel models of that owner; caller owns the tree. */
+struct cJSON *kernels_list(const struct kernels *ks, const struct owner *owner);
+size_t kernels_count(const struct kernels *ks, const struct owner *owner); /* NULL: all */
+size_t kernels_connections(const struct kernels *ks, const struct owner *owner);
+int64_t kernels_last_activity_us(const struct kernels *ks, const struct owner *owner);
+
+/* {id, name, last_activity, execution_state, connections, reason?}; caller owns. */
+struct cJSON *desk_model(const struct desk *d);
+const char *desk_id(const struct desk *d);
+
+void desk_interrupt(struct desk *d, void (*cb)(void *data, const struct err *err), void *data);
+/* Clients are told (restarting), requests in flight are ended; cb when the new process was started.
+ */
+void desk_restart(struct desk *d, void (*cb)(void *data, const struct err *err), void *data);
+/* Clients get dead, then close 1000. d leaves the list at once and is freed after cb (cb may be
+ * NULL). Sessions on it are dropped. */
+void desk_end(struct desk *d, const char *reason, void (*cb)(void *data), void *data);
+
+#endif

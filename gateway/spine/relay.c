@@ -1,0 +1,351 @@
+#include "gateway/spine/relay.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gateway/base/json.h"
+#include "gateway/spine/desk.h"
+#include "gateway/spine/notice.h"
+
+bool relay_is_untracked(const char *msg_type)
+{
+	static const char *const untracked[] = {"kernel_info_request", "comm_info_request",
+		"shutdown_request", "interrupt_request", "debug_request"};
+	for (size_t i = 0; i < ARRAY_LEN(untracked); i++) {
+		if (strcmp(msg_type, untracked[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Code points of a JSON string that was scanned: a pair of surrogate escapes is one. */
+static long long count_points(struct bytes raw)
+{
+	long long n = 0;
+	for (size_t i = 1; i + 1 < raw.len; i++) {
+		uint8_t c = raw.data[i];
+		if ((c & 0xc0) == 0x80)
+			continue;
+		n++;
+		if (c != '\\')
+			continue;
+		if (raw.data[++i] != 'u')
+			continue;
+		bool high = (raw.data[i + 1] | 0x20) == 'd' && strchr("89abAB", raw.data[i + 2]);
+		i += high ? 10 : 4; /* the scan proved that a partner follows */
+	}
+	return n;
+}
+
+static bool parse_whole(struct bytes raw, long long *ret)
+{
+	char text[24], *end;
+	if (raw.len == 0 || raw.len >= sizeof text)
+		return false;
+	memcpy(text, raw.data, raw.len);
+	text[raw.len] = '\0';
+	*ret = strtoll(text, &end, 10);
+	return *end == '\0';
+}
+
+static int with_cursor(const struct jmsg *m, struct bytes old, long long cursor, struct jmsg **ret,
+	struct err *err)
+{
+	struct bytes content = m->part[PART_CONTENT];
+	size_t before = (size_t)(old.data - content.data), after = before + old.len;
+	AUTO(buf_done) struct buf b;
+	buf_init(&b, content.len + 24);
+	(void)buf_add(&b, content.data, before);
+	(void)buf_addf(&b, "%lld", cursor);
+	(void)buf_add(&b, content.data + after, content.len - after);
+	int rc = buf_check(&b, "content", err);
+	if (rc != 0)
+		return rc;
+	struct jmsg_source source = {
+		.channel = m->channel, .buffers = m->buffers, .n_buffers = m->n_buffers};
+	memcpy(source.part, m->part, sizeof source.part);
+	source.part[PART_CONTENT] = (struct bytes){.data = b.data, .len = b.len};
+	return jmsg_new(&source, false, ret, err);
+}
+
+int relay_clamp_cursor(struct jmsg *m, struct jmsg **ret, struct err *err)
+{
+	struct json_want wants[] = {{.key = "code"}, {.key = "cursor_pos"}};
+	struct bytes content = m->part[PART_CONTENT];
+	bool found = json_scan(content, wants, ARRAY_LEN(wants), NULL) == 0;
+	struct bytes code = wants[0].value, raw = wants[1].value;
+	long long cursor = 0, length = 0;
+	bool is_text = found && code.len > 1 && code.data[0] == '"';
+	bool is_number = found && raw.len > 0 && strchr("-0123456789", raw.data[0]);
+	if (is_text)
+		length = count_points(code);
+	/* A fraction, or more digits than fit, is not a position either: the end is meant. */
+	bool whole = is_number && parse_whole(raw, &cursor);
+	if (!is_text || !is_number || (whole && cursor >= 0 && cursor <= length)) {
+		*ret = jmsg_ref(m);
+		return 0;
+	}
+	return with_cursor(m, raw, whole && cursor < 0 ? 0 : length, ret, err);
+}
+
+static void say_present(struct desk *d, uint64_t client)
+{
+	if (desk_is_busy(d))
+		notice_status(d, "busy", NULL, client);
+}
+
+/* An answer of our own, to that client alone: other pages' indicators stay right. */
+static void answer_error(
+	struct desk *d, uint64_t client, const struct jmsg *m, const char *ename, const char *text)
+{
+	AUTO(freep) char *content = notice_error_content(ename, text);
+	notice_status(d, "busy", m, client);
+	notice_reply(d, m, content, client);
+	notice_status(d, "idle", m, client);
+	say_present(d, client);
+}
+
+/* Kernels drop a message that they saw before, without a word: the first one's outcome counts. */
+static bool answer_duplicate(struct desk *d, uint64_t client, const struct jmsg *m)
+{
+	uint64_t number;
+	struct jmsg *reply = NULL;
+	const struct request *first = requests_find(&d->requests, m->msg_id);
+	if (!first && !requests_answered(&d->requests, m->msg_id, &reply))
+		return false;
+	d->kernels->count.duplicates++;
+	log_info(&d->log, "duplicate msg_id=%s", m->msg_id);
+	if (first && first->client == client)
+		return true;
+	if (!reply) {
+		char text[JMSG_ID_MAX + 64];
+		(void)snprintf(text, sizeof text, "msg_id %s was used before", m->msg_id);
+		answer_error(d, client, m, "DuplicateMessage", text);
+		return true;
+	}
+	notice_status(d, "busy", m, client);
+	(void)desk_post(d, reply, client, &number); /* closes by itself */
+	notice_status(d, "idle", m, client);
+	say_present(d, client);
+	return true;
+}
+
+static bool info_is_kept(const struct desk *d)
+{
+	return d->open && d->info && desk_is_busy(d);
+}
+
+bool relay_answer_info(struct request *r)
+{
+	struct desk *d = r->desk;
+	if (!d->info)
+		return false;
+	struct bytes content = d->info->part[PART_CONTENT];
+	AUTO(freep) char *text = strndup((const char *)content.data, content.len);
+	uint64_t client = r->client;
+	request_end(r, text, client);
+	say_present(d, client);
+	return true;
+}
+
+static void watch_shutdown(struct desk *d, const struct jmsg *m)
+{
+	struct json_want want = {.key = "restart"};
+	(void)json_scan(m->part[PART_CONTENT], &want, 1, NULL); /* not found means false */
+	desk_shutdown_asked(d, bytes_equal(want.value, "true"));
+}
+
+static void control_send(struct request *r)
+{
+	struct err err;
+	if (request_send(r, &err) == 0)
+		return;
+	AUTO(freep) char *content = notice_error_content(err_ename(err.code), err.text);
+	request_end(r, content, r->client);
+}
+
+static void take_request(struct desk *d, uint64_t client, struct jmsg *m)
+{
+	struct request *r;
+	struct err err;
+	if (answer_duplicate(d, client, m))
+		return;
+	if (request_new(d, m, client, &r, &err) != 0) {
+		d->kernels->count.refused++;
+		answer_error(d, client, m, err_ename(err.code), err.text);
+		return;
+	}
+	if (strcmp(m->msg_type, "shutdown_request") == 0)
+		watch_shutdown(d, m);
+	if (m->channel == CHANNEL_CONTROL)
+		control_send(r);
+	else if (strcmp(m->msg_type, "kernel_info_request") == 0 && info_is_kept(d))
+		(void)relay_answer_info(r); /* there is one */
+	else
+		queue_push(d, r);
+}
+
+static int take_shell(struct desk *d, uint64_t client, struct jmsg *m, struct err *err)
+{
+	AUTO(jmsg_unrefp) struct jmsg *clamped = NULL;
+	bool has_cursor = strcmp(m->msg_type, "complete_request") == 0 ||
+			  strcmp(m->msg_type, "inspect_request") == 0;
+	if (has_cursor) {
+		int rc = relay_clamp_cursor(m, &clamped, err);
+		if (rc != 0)
+			return rc;
+	}
+	take_request(d, client, clamped ? clamped : m);
+	return 0;
+}
+
+static void take_input(struct desk *d, uint64_t client, const struct jmsg *m)
+{
+	struct err err;
+	if (kernel_send(d->kernel, m, &err) != 0)
+		notice_text(d, client, "The input could not be sent: %s", err.text);
+}
+
+int relay_from_client(struct desk *d, uint64_t client, struct jmsg *m, struct err *err)
+{
+	d->kernels->count.messages_in++;
+	d->kernels->count.bytes_in += m->frame.len;
+	switch (m->channel) {
+	case CHANNEL_SHELL:
+		return take_shell(d, client, m, err);
+	case CHANNEL_CONTROL:
+		take_request(d, client, m);
+		return 0;
+	case CHANNEL_STDIN:
+		take_input(d, client, m);
+		return 0;
+	case CHANNEL_IOPUB: /* nothing goes to a kernel on these; Jupyter ignores it too */
+	case CHANNEL_HB:
+	case CHANNEL_COUNT:
+		break;
+	}
+	log_debug(&d->log, "ignored channel=%s type=%s", channel_name(m->channel), m->msg_type);
+	return 0;
+}
+
+/* The request that m answers, if it went to the kernel. */
+static struct request *request_of(const struct desk *d, const struct jmsg *m)
+{
+	struct request *r = *m->parent_id ? requests_find(&d->requests, m->parent_id) : NULL;
+	return r && r->is_sent ? r : NULL;
+}
+
+enum said { SAID_BUSY, SAID_IDLE, SAID_OTHER, SAID_NONSENSE };
+
+static enum said read_status(const struct jmsg *m)
+{
+	static const char *const other[] = {"\"starting\"", "\"restarting\"", "\"dead\""};
+	struct json_want want = {.key = "execution_state"};
+	if (json_scan(m->part[PART_CONTENT], &want, 1, NULL) != 0)
+		return SAID_NONSENSE;
+	if (bytes_equal(want.value, "\"busy\""))
+		return SAID_BUSY;
+	if (bytes_equal(want.value, "\"idle\""))
+		return SAID_IDLE;
+	for (size_t i = 0; i < ARRAY_LEN(other); i++) {
+		if (bytes_equal(want.value, other[i]))
+			return SAID_OTHER;
+	}
+	return SAID_NONSENSE;
+}
+
+/* An idle said twice (a forked child that thinks it is the kernel), or after we said it. */
+static bool is_stale(const struct desk *d, const struct request *r, const struct jmsg *m)
+{
+	if (r)
+		return r->idled;
+	return *m->parent_id && requests_answered(&d->requests, m->parent_id, NULL);
+}
+
+/* Another lane's execution still runs: with subshells one idle is not the kernel's. */
+static bool others_run(const struct desk *d, const struct request *r)
+{
+	for (const struct lane *lane = d->queue.lanes; lane; lane = lane->hh.next) {
+		if (lane->running && (!r || lane->running != r->x))
+			return true;
+	}
+	return false;
+}
+
+static void take_status(struct desk *d, struct request *r, const struct jmsg *m, enum said said)
+{
+	if (!relay_is_untracked(m->parent_type) && said != SAID_OTHER)
+		desk_set_busy(d, said == SAID_BUSY || others_run(d, r));
+	if (r && said == SAID_BUSY)
+		r->is_busy = true;
+	if (r && said == SAID_IDLE)
+		request_idled(r);
+}
+
+static void from_iopub(struct desk *d, struct jmsg *m)
+{
+	uint64_t number, to = JOURNAL_TO_ALL;
+	struct request *r = request_of(d, m);
+	bool is_status = strcmp(m->msg_type, "status") == 0;
+	enum said said = is_status ? read_status(m) : SAID_OTHER;
+	if (said == SAID_NONSENSE)
+		d->kernels->count.bad_messages++;
+	if (is_status && (said == SAID_NONSENSE || is_stale(d, r, m)))
+		to = JOURNAL_TO_NOBODY;
+	if (!desk_post(d, m, to, &number))
+		number = journal_next(d->journal) - 1;
+	if (r && r->x)
+		execution_saw(r->x, m, number);
+	if (is_status && to == JOURNAL_TO_ALL)
+		take_status(d, r, m, said);
+}
+
+static bool is_reply_to(const struct request *r, const struct jmsg *m)
+{
+	size_t len = strlen(m->msg_type);
+	return r->msg->channel == m->channel && !r->replied && len > 6 &&
+	       strcmp(m->msg_type + len - 6, "_reply") == 0;
+}
+
+/* By its parent; else by the session its parent came from. A second reply is nobody's. */
+static uint64_t receiver(const struct desk *d, const struct request *r, const struct jmsg *m)
+{
+	if (r)
+		return r->replied && m->channel != CHANNEL_STDIN ? JOURNAL_TO_NOBODY : r->client;
+	if (m->channel != CHANNEL_STDIN && requests_answered(&d->requests, m->parent_id, NULL))
+		return JOURNAL_TO_NOBODY;
+	return clients_by_session(d, m->parent_session);
+}
+
+static void from_other(struct desk *d, struct jmsg *m)
+{
+	uint64_t number;
+	struct request *r = request_of(d, m);
+	uint64_t to = receiver(d, r, m);
+	if (to == JOURNAL_TO_NOBODY)
+		log_info(&d->log, "nobody_for type=%s", m->msg_type);
+	if (!desk_post(d, m, to, &number))
+		number = journal_next(d->journal) - 1;
+	if (!r || m->channel == CHANNEL_STDIN || !is_reply_to(r, m))
+		return;
+	if (r->x)
+		execution_saw(r->x, m, number);
+	if (r->x && r->x->asked_exit)
+		desk_exit_asked(d);
+	request_replied(r, m);
+}
+
+void relay_from_kernel(struct desk *d, struct jmsg *m)
+{
+	d->kernels->count.messages_out++;
+	d->kernels->count.bytes_out += m->frame.len;
+	if (*m->session && strcmp(d->session, m->session) != 0)
+		(void)copy_text(d->session, sizeof d->session, m->session, strlen(m->session));
+	if (desk_is_busy(d) || !relay_is_untracked(m->parent_type))
+		desk_touch(d);
+	if (m->channel == CHANNEL_IOPUB)
+		from_iopub(d, m);
+	else
+		from_other(d, m);
+}

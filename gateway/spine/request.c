@@ -1,0 +1,295 @@
+#include "gateway/spine/request.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "gateway/spine/desk.h"
+#include "gateway/spine/notice.h"
+
+#define SLIM_BYTES  (16u << 10) /* larger ones are kept without content once they were sent */
+#define REPLY_BYTES (64u << 10) /* largest reply that is kept to be said again */
+
+struct recent {
+	UT_hash_handle hh;
+	struct list link;
+	char *id;
+	struct jmsg *reply;
+};
+
+static void half_fire(struct timer *t);
+
+void requests_init(struct requests *rs)
+{
+	*rs = (struct requests){0};
+	list_init(&rs->all);
+	list_init(&rs->recent);
+	timer_init(&rs->half_timer, half_fire);
+}
+
+static void forget_oldest(struct requests *rs)
+{
+	struct recent *old = CONTAINER_OF(rs->recent.next, struct recent, link);
+	HASH_DEL(rs->recent_by_id, old);
+	list_remove(&old->link);
+	jmsg_unref(old->reply);
+	free(old->id);
+	free(old);
+	rs->n_recent--;
+}
+
+void requests_done(struct requests *rs)
+{
+	assert(list_empty(&rs->all));
+	while (!list_empty(&rs->recent))
+		forget_oldest(rs);
+}
+
+struct request *requests_find(const struct requests *rs, const char *msg_id)
+{
+	struct request *r;
+	HASH_FIND_STR(rs->by_id, msg_id, r);
+	return r;
+}
+
+bool requests_answered(const struct requests *rs, const char *msg_id, struct jmsg **ret_reply)
+{
+	struct recent *old;
+	HASH_FIND_STR(rs->recent_by_id, msg_id, old);
+	if (old && ret_reply)
+		*ret_reply = old->reply;
+	return old != NULL;
+}
+
+/* Only the last few replies are kept: reply_from is the oldest that may still have its own. */
+static void remember(struct requests *rs, struct request *r)
+{
+	struct recent *now;
+	HASH_FIND_STR(rs->recent_by_id, r->msg->msg_id, now);
+	if (now)
+		return;
+	if (rs->n_recent == RECENT_MAX)
+		forget_oldest(rs);
+	now = xcalloc(1, sizeof *now);
+	now->id = xstrdup(r->msg->msg_id);
+	if (r->reply && r->reply->frame.len <= REPLY_BYTES)
+		now->reply = TAKE(r->reply);
+	HASH_ADD_KEYPTR(hh, rs->recent_by_id, now->id, strlen(now->id), now);
+	list_append(&rs->recent, &now->link);
+	rs->n_recent++;
+	if (!rs->reply_from)
+		rs->reply_from = now;
+	if (++rs->n_replies <= RECENT_REPLIES)
+		return;
+	struct recent *old = rs->reply_from;
+	jmsg_unref(old->reply);
+	old->reply = NULL;
+	rs->n_replies--;
+	rs->reply_from = CONTAINER_OF(old->link.next, struct recent, link);
+}
+
+static bool ends_with(const char *text, const char *tail)
+{
+	size_t n = strlen(text), m = strlen(tail);
+	return n >= m && strcmp(text + n - m, tail) == 0;
+}
+
+/* Requests of types that a kernel never answers would fill the table: the oldest gives way. */
+static void evict_unanswered(struct desk *d)
+{
+	LIST_EACH (at, &d->requests.all) {
+		struct request *r = CONTAINER_OF(at, struct request, link);
+		if (!r->is_sent || r->x)
+			continue;
+		AUTO(freep)
+		char *content = notice_error_content("NoReply", "the kernel gave no answer");
+		request_end(r, content, r->client);
+		return;
+	}
+}
+
+int request_new(
+	struct desk *d, struct jmsg *m, uint64_t client, struct request **ret, struct err *err)
+{
+	struct requests *rs = &d->requests;
+	if (rs->n >= REQUESTS_MAX)
+		evict_unanswered(d);
+	if (rs->n >= REQUESTS_MAX || (rs->n > 0 && rs->bytes + m->frame.len > REQUESTS_BYTES))
+		return err_set(err, E_UNAVAILABLE,
+			"too much waits for this kernel (%zu requests, %zu bytes): this one was "
+			"not taken",
+			rs->n, rs->bytes);
+	struct request *r = xcalloc(1, sizeof *r);
+	list_init(&r->held);
+	r->desk = d;
+	r->msg = jmsg_ref(m);
+	r->bytes = m->frame.len;
+	r->client = client;
+	r->wants_reply = ends_with(m->msg_type, "_request");
+	HASH_ADD_KEYPTR(hh, rs->by_id, r->msg->msg_id, strlen(r->msg->msg_id), r);
+	list_append(&rs->all, &r->link);
+	rs->n++;
+	rs->bytes += r->bytes;
+	if (m->channel == CHANNEL_SHELL && strcmp(m->msg_type, "execute_request") == 0)
+		r->x = execution_new(d, r);
+	*ret = r;
+	return 0;
+}
+
+/* What is still needed of a request that was sent is its header. An execute stays whole: its
+ * stop_on_error is looked at when it fails. */
+static void slim(struct request *r)
+{
+	struct jmsg *slim_msg;
+	if (r->x || r->msg->frame.len <= SLIM_BYTES)
+		return;
+	struct jmsg_source source = {.channel = r->msg->channel};
+	source.part[PART_HEADER] = r->msg->part[PART_HEADER];
+	source.part[PART_CONTENT] = (struct bytes){.data = (const uint8_t *)"{}", .len = 2};
+	if (jmsg_new(&source, false, &slim_msg, NULL) != 0)
+		return;
+	struct requests *rs = &r->desk->requests;
+	HASH_DEL(rs->by_id, r);
+	rs->bytes -= r->bytes;
+	jmsg_unref(r->msg);
+	r->msg = slim_msg;
+	r->bytes = slim_msg->frame.len;
+	rs->bytes += r->bytes;
+	HASH_ADD_KEYPTR(hh, rs->by_id, r->msg->msg_id, strlen(r->msg->msg_id), r);
+}
+
+int request_send(struct request *r, struct err *err)
+{
+	int rc = kernel_send(r->desk->kernel, r->msg, err);
+	if (rc != 0)
+		return rc;
+	r->is_sent = true;
+	slim(r);
+	return 0;
+}
+
+static void gone(struct request *r)
+{
+	struct desk *d = r->desk;
+	struct requests *rs = &d->requests;
+	bool stops = r->x && r->x->stops_queue;
+	HASH_DEL(rs->by_id, r);
+	list_remove(&r->link);
+	rs->n--;
+	rs->bytes -= r->bytes;
+	remember(rs, r);
+	if (r->x) {
+		r->x->request = NULL;
+		execution_step(r->x);
+	}
+	queue_left(d, r, stops);
+	jmsg_unref(r->msg);
+	jmsg_unref(r->reply);
+	free(r);
+}
+
+static void halves_changed(struct request *r)
+{
+	struct clock *clock = r->desk->gw->clock;
+	struct timer *t = &r->desk->requests.half_timer;
+	if (r->idled && (r->replied || !r->wants_reply)) {
+		gone(r);
+		return;
+	}
+	if (r->half_ms == 0)
+		r->half_ms = clock_now_ms(clock) + 1;
+	if (!timer_running(t))
+		timer_start(clock, t, HALF_MS);
+}
+
+void request_replied(struct request *r, struct jmsg *reply)
+{
+	r->replied = true;
+	r->reply = jmsg_ref(reply);
+	halves_changed(r);
+}
+
+void request_idled(struct request *r)
+{
+	r->idled = true;
+	halves_changed(r);
+}
+
+void request_end(struct request *r, const char *content, uint64_t to)
+{
+	struct desk *d = r->desk;
+	if (r->x && r->x->status == EXECUTION_OPEN)
+		r->x->status = r->is_sent ? EXECUTION_DIED : EXECUTION_ABORTED;
+	if (!r->is_busy)
+		notice_status(d, "busy", r->msg, to);
+	if (r->wants_reply && !r->replied)
+		notice_reply(d, r->msg, content, r->client);
+	if (!r->idled)
+		notice_status(d, "idle", r->msg, to);
+	d->kernels->count.synthesised++;
+	gone(r);
+}
+
+static void end_half(struct request *r)
+{
+	struct desk *d = r->desk;
+	log_warn(&d->log, "half_missing msg_id=%s missing=%s", r->msg->msg_id,
+		r->idled ? "reply" : "idle");
+	if (r->x) {
+		r->x->silent_kernel = true;
+		if (!r->replied)
+			r->x->status = EXECUTION_ERROR;
+	}
+	if (r->idled)
+		notice_text(
+			d, JOURNAL_TO_ALL, "The kernel went idle without a reply to this request.");
+	AUTO(freep)
+	char *content = notice_error_content(
+		"NoReply", "the kernel went idle without a reply to this request");
+	request_end(r, content, JOURNAL_TO_ALL);
+}
+
+static struct request *find_overdue(struct requests *rs, uint64_t now_ms, bool *ret_waits)
+{
+	*ret_waits = false;
+	LIST_EACH (at, &rs->all) {
+		struct request *r = CONTAINER_OF(at, struct request, link);
+		if (r->half_ms == 0)
+			continue;
+		if (now_ms + 1 >= r->half_ms + HALF_MS)
+			return r;
+		*ret_waits = true;
+	}
+	return NULL;
+}
+
+/* While the kernel is not read from, the other half may wait in its sockets. */
+static void half_fire(struct timer *t)
+{
+	struct requests *rs = CONTAINER_OF(t, struct requests, half_timer);
+	struct desk *d = CONTAINER_OF(rs, struct desk, requests);
+	struct clock *clock = d->gw->clock;
+	bool waits = d->held;
+	for (struct request *r; !d->held && (r = find_overdue(rs, clock_now_ms(clock), &waits));)
+		end_half(r);
+	if (waits && !timer_running(t))
+		timer_start(clock, t, d->held ? HALF_MS : HALF_MS / 10);
+}
+
+/* The oldest that is to end. An ending may take others with it: the list is looked at anew. */
+static struct request *first_to_abort(const struct requests *rs, bool held_too)
+{
+	LIST_EACH (at, &rs->all) {
+		struct request *r = CONTAINER_OF(at, struct request, link);
+		if (held_too || r->is_sent)
+			return r;
+	}
+	return NULL;
+}
+
+void requests_abort(struct desk *d, bool held_too)
+{
+	struct requests *rs = &d->requests;
+	timer_stop(d->gw->clock, &rs->half_timer);
+	for (struct request *r; (r = first_to_abort(rs, held_too));)
+		request_end(r, NOTICE_ABORTED, JOURNAL_TO_ALL);
+}

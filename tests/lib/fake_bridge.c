@@ -1,0 +1,338 @@
+#include "tests/lib/fake_bridge.h"
+
+#include <assert.h>
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/base/list.h"
+
+#define SENT_MAX 20100
+
+struct bridge {
+	struct clock *clock;
+	struct list kernels, specs, deferred;
+	struct kernelspec spec;
+	struct fault fault;
+};
+
+struct kernel {
+	struct list link;
+	struct bridge *bridge;
+	struct kernel_watcher watcher;
+	enum kernel_state state;
+	bool held, ending;
+	unsigned restarts, interrupts;
+	char session[32];
+	struct jmsg **sent;
+	size_t first, last;
+};
+
+struct deferred {
+	struct list link;
+	struct kernel *kernel; /* freed after it, if it ends */
+	bool fails, ends;
+	void (*cb)(void *data, const struct err *err);
+	void (*plain)(void *data);
+	void *data;
+	char apart[64]; /* test_sweep.c tells allocations by their size */
+};
+
+bool fault_arm(struct fault *f, unsigned nth)
+{
+	if (nth > 1 && !f->fired)
+		return false;
+	*f = (struct fault){.nth = nth};
+	return true;
+}
+
+static bool fault_hit(struct bridge *b)
+{
+	struct fault *f = &b->fault;
+	if (f->nth == 0 || ++f->seen != f->nth)
+		return false;
+	f->fired = true;
+	return true;
+}
+
+struct bridge *fake_bridge_new(struct clock *clock)
+{
+	struct bridge *b = xcalloc(1, sizeof *b);
+	b->clock = clock;
+	list_init(&b->kernels);
+	list_init(&b->specs);
+	list_init(&b->deferred);
+	b->spec = (struct kernelspec){.name = "python3", .engine = "fake", .cull_idle_ms = -1};
+	list_append(&b->specs, &b->spec.link);
+	return b;
+}
+
+void fake_bridge_free(struct bridge *b)
+{
+	fake_bridge_run(b);
+	assert(list_empty(&b->kernels));
+	free(b);
+}
+
+struct fault *fake_bridge_fault(struct bridge *b)
+{
+	return &b->fault;
+}
+
+struct kernelspec *fake_bridge_spec(struct bridge *b)
+{
+	return &b->spec;
+}
+
+static void kernel_free(struct kernel *k)
+{
+	while (k->first < k->last)
+		jmsg_unref(k->sent[k->first++]);
+	list_remove(&k->link);
+	free(k->sent);
+	free(k);
+}
+
+void fake_bridge_run(struct bridge *b)
+{
+	static const struct err err = {E_ENGINE, "a fault of the test"};
+	while (!list_empty(&b->deferred)) {
+		struct deferred *d = CONTAINER_OF(b->deferred.next, struct deferred, link);
+		list_remove(&d->link);
+		if (d->cb)
+			d->cb(d->data, d->fails ? &err : NULL);
+		if (d->fails && d->kernel->state == KERNEL_DEAD && !d->kernel->ending)
+			fake_kernel_die(d->kernel, DEATH_START, 0, err.text);
+		if (d->plain)
+			d->plain(d->data);
+		if (d->ends)
+			kernel_free(d->kernel);
+		free(d);
+	}
+}
+
+static struct deferred *defer(struct kernel *k, void *data)
+{
+	struct deferred *d = xcalloc(1, sizeof *d);
+	d->kernel = k;
+	d->data = data;
+	list_append(&k->bridge->deferred, &d->link);
+	return d;
+}
+
+size_t fake_bridge_kernels(const struct bridge *b)
+{
+	size_t n = 0;
+	LIST_EACH (at, &b->kernels)
+		n++;
+	return n;
+}
+
+struct kernel *fake_kernel(struct bridge *b, size_t nth)
+{
+	LIST_EACH (at, &b->kernels) {
+		if (nth-- == 0)
+			return CONTAINER_OF(at, struct kernel, link);
+	}
+	return NULL;
+}
+
+void fake_kernel_ready(struct kernel *k)
+{
+	struct jmsg *reply;
+	int rc = jmsg_make(CHANNEL_SHELL, "kernel_info_reply", k->session, NULL,
+		"{\"status\":\"ok\",\"implementation\":\"fake\"}", &reply, NULL);
+	assert(rc == 0 && k->state == KERNEL_STARTING);
+	(void)rc;
+	k->state = KERNEL_IDLE;
+	k->watcher.on_ready(k->watcher.data, reply);
+	jmsg_unref(reply);
+}
+
+void fake_kernel_say(struct kernel *k, enum channel channel, const char *type,
+	const struct jmsg *parent, const char *content)
+{
+	struct jmsg *m;
+	int rc = jmsg_make(channel, type, k->session, parent, content, &m, NULL);
+	assert(rc == 0 && !k->ending);
+	(void)rc;
+	k->watcher.on_message(k->watcher.data, m);
+	jmsg_unref(m);
+}
+
+void fake_kernel_turn(struct kernel *k)
+{
+	k->watcher.on_turn(k->watcher.data);
+}
+
+void fake_kernel_notice(struct kernel *k, const char *text)
+{
+	k->watcher.on_notice(k->watcher.data, text);
+}
+
+void fake_kernel_die(struct kernel *k, int cause, int code, const char *text)
+{
+	struct kernel_death death = {.code = code};
+	death.cause = (__typeof__(death.cause))cause;
+	(void)copy_text(death.text, sizeof death.text, text, strlen(text));
+	k->state = KERNEL_DEAD;
+	k->watcher.on_death(k->watcher.data, &death);
+}
+
+struct jmsg *fake_kernel_take(struct kernel *k)
+{
+	return k->first < k->last ? k->sent[k->first++] : NULL;
+}
+
+size_t fake_kernel_waiting(const struct kernel *k)
+{
+	return k->last - k->first;
+}
+
+bool fake_kernel_held(const struct kernel *k)
+{
+	return k->held;
+}
+
+unsigned fake_kernel_restarts(const struct kernel *k)
+{
+	return k->restarts;
+}
+
+unsigned fake_kernel_interrupts(const struct kernel *k)
+{
+	return k->interrupts;
+}
+
+const char *fake_kernel_session(const struct kernel *k)
+{
+	return k->session;
+}
+
+int bridge_open(const struct bridge_env *env, struct bridge **ret, struct err *err)
+{
+	(void)err;
+	*ret = fake_bridge_new(env->clock);
+	return 0;
+}
+
+void bridge_sweep(struct bridge *b, void (*cb)(void *data), void *data)
+{
+	(void)b;
+	cb(data);
+}
+
+void bridge_close(struct bridge *b, void (*cb)(void *data), void *data)
+{
+	fake_bridge_free(b);
+	cb(data);
+}
+
+struct cJSON *bridge_report(const struct bridge *b)
+{
+	(void)b;
+	return cJSON_CreateObject();
+}
+
+const struct kernelspec *bridge_spec(const struct bridge *b, const char *name)
+{
+	bool known = !name || !*name || strcmp(name, "python3") == 0;
+	return known ? &b->spec : NULL;
+}
+
+const char *bridge_default_spec(const struct bridge *b)
+{
+	return b->spec.name;
+}
+
+const struct list *bridge_specs(const struct bridge *b)
+{
+	return &b->specs;
+}
+
+int kernel_start(struct bridge *b, const struct kernel_start *start,
+	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err)
+{
+	(void)start;
+	if (fault_hit(b))
+		return err_set(err, E_UNAVAILABLE, "a fault of the test");
+	struct kernel *k = xcalloc(1, sizeof *k);
+	k->bridge = b;
+	k->watcher = *watcher;
+	k->sent = xcalloc(SENT_MAX, sizeof(struct jmsg *));
+	(void)snprintf(k->session, sizeof k->session, "kernel-1");
+	list_append(&b->kernels, &k->link);
+	*ret = k;
+	return 0;
+}
+
+int kernel_send(struct kernel *k, const struct jmsg *m, struct err *err)
+{
+	assert(!k->ending);
+	if (k->state == KERNEL_DEAD)
+		return err_set(err, E_DEAD, "the kernel is dead");
+	if (fault_hit(k->bridge))
+		return err_set(err, E_NOMEM, "a fault of the test");
+	assert(k->last < SENT_MAX);
+	k->sent[k->last++] = jmsg_ref((struct jmsg *)(uintptr_t)m);
+	return 0;
+}
+
+void kernel_hold(struct kernel *k, bool hold)
+{
+	assert(!k->ending);
+	k->held = hold;
+}
+
+void kernel_interrupt(struct kernel *k, void (*cb)(void *data, const struct err *err), void *data)
+{
+	struct deferred *d = defer(k, data);
+	k->interrupts++;
+	d->cb = cb;
+	d->fails = fault_hit(k->bridge);
+}
+
+void kernel_restart(struct kernel *k, void (*cb)(void *data, const struct err *err), void *data)
+{
+	struct deferred *d = defer(k, data);
+	assert(!k->ending);
+	k->restarts++;
+	while (k->first < k->last)
+		jmsg_unref(k->sent[k->first++]);
+	(void)snprintf(k->session, sizeof k->session, "kernel-%u", k->restarts + 1);
+	d->cb = cb;
+	d->fails = fault_hit(k->bridge);
+	k->state = d->fails ? KERNEL_DEAD : KERNEL_STARTING;
+}
+
+void kernel_end(struct kernel *k, void (*cb)(void *data), void *data)
+{
+	struct deferred *d = defer(k, data);
+	assert(!k->ending);
+	k->ending = true;
+	d->plain = cb;
+	d->ends = true;
+}
+
+enum kernel_state kernel_state(const struct kernel *k)
+{
+	return k->state;
+}
+
+void kernel_set_busy(struct kernel *k, bool busy)
+{
+	assert(k->state == (busy ? KERNEL_IDLE : KERNEL_BUSY));
+	k->state = busy ? KERNEL_BUSY : KERNEL_IDLE;
+}
+
+const struct kernelspec *kernel_spec(const struct kernel *k)
+{
+	return &k->bridge->spec;
+}
+
+struct cJSON *kernel_report(const struct kernel *k)
+{
+	cJSON *row = cJSON_CreateObject();
+	cJSON_AddNumberToObject(row, "sent", (double)k->last);
+	return row;
+}

@@ -1,0 +1,46 @@
+/* Takes the place of kernel-bridge: every function of bridge.h over memory, a kernel being what a
+ * test makes it say. Deferred callbacks fire in fake_bridge_run. */
+#ifndef COPPICE_FAKE_BRIDGE_H
+#define COPPICE_FAKE_BRIDGE_H
+
+#include "kernel-bridge/bridge.h"
+
+/* Fails the nth call that can fail (kernel_send, kernel_start, kernel_restart, kernel_interrupt).
+ */
+struct fault {
+	unsigned nth, seen;
+	bool fired;
+};
+
+/* False once a whole run met no fault. nth counts from 1. */
+bool fault_arm(struct fault *f, unsigned nth);
+
+struct bridge *fake_bridge_new(struct clock *clock);
+/* Every kernel must have ended. */
+void fake_bridge_free(struct bridge *b);
+struct fault *fake_bridge_fault(struct bridge *b);
+/* Fires what is deferred, until nothing is. */
+void fake_bridge_run(struct bridge *b);
+size_t fake_bridge_kernels(const struct bridge *b);
+/* The nth kernel that lives, oldest first; NULL if there are fewer. */
+struct kernel *fake_kernel(struct bridge *b, size_t nth);
+struct kernelspec *fake_bridge_spec(struct bridge *b);
+
+void fake_kernel_ready(struct kernel *k);
+/* One message; parent may be NULL. Its turn is not over: fake_kernel_turn. */
+void fake_kernel_say(struct kernel *k, enum channel channel, const char *type,
+	const struct jmsg *parent, const char *content);
+void fake_kernel_turn(struct kernel *k);
+void fake_kernel_notice(struct kernel *k, const char *text);
+void fake_kernel_die(struct kernel *k, int cause, int code, const char *text);
+
+/* What was sent to it and is not taken yet; the oldest is taken. Caller unrefs; NULL: nothing. */
+struct jmsg *fake_kernel_take(struct kernel *k);
+size_t fake_kernel_waiting(const struct kernel *k);
+bool fake_kernel_held(const struct kernel *k);
+unsigned fake_kernel_restarts(const struct kernel *k);
+unsigned fake_kernel_interrupts(const struct kernel *k);
+/* Header session of what it says; begins as "kernel-1", a restart raises the number. */
+const char *fake_kernel_session(const struct kernel *k);
+
+#endif
