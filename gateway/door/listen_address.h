@@ -1,0 +1,18 @@
+/* "ADDRESS:PORT" taken apart. */
+#ifndef COPPICE_DOOR_LISTEN_ADDRESS_H
+#define COPPICE_DOOR_LISTEN_ADDRESS_H
+
+#include "gateway/base/err.h"
+#include <stdbool.h>
+
+struct listen_address {
+	char host[64]; /* an IPv4 or IPv6 address; "" for every address */
+	int port;
+	bool ipv6;
+	bool loopback;
+};
+
+/* "127.0.0.1:8899", "[::1]:8899", "localhost:8899", "*:8899", ":8899". E_INVALID. */
+int listen_address_parse(const char *text, struct listen_address *ret, struct err *err);
+
+#endif

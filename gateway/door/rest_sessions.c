@@ -1,0 +1,86 @@
+#include "gateway/spine/sessions.h"
+
+#include <cjson/cJSON.h>
+
+#include "gateway/door/rest.h"
+#include "gateway/door/route.h"
+
+static void list_get(struct call *r)
+{
+	answer_json(r, 200, sessions_list(r->door->gw->sessions, r->owner));
+}
+
+static void answer_model(struct call *r, int status, struct cJSON *model, const struct err *err)
+{
+	if (err->code != 0)
+		answer_error(r, err);
+	else
+		answer_json(r, status, model);
+}
+
+/* The body, or {} for none. */
+static int read_body(struct call *r, struct cJSON **ret, struct err *err)
+{
+	int status = call_json(r, ret, err);
+	if (status == 0 && !*ret)
+		*ret = cJSON_CreateObject();
+	return status != 0 || *ret ? status : err_set(err, E_NOMEM, "out of memory");
+}
+
+static void list_post(struct call *r)
+{
+	struct err err = {0};
+	struct cJSON *body = NULL, *model = NULL;
+	int status = read_body(r, &body, &err);
+	if (status == 0)
+		status = sessions_create(r->door->gw->sessions, r->owner, body, &model, &err);
+	cJSON_Delete(body);
+	if (status != 0) {
+		answer_error(r, &err);
+		return;
+	}
+	const char *id = rest_text(model, "id");
+	if (id)
+		rest_location(r, "/api/sessions/", id);
+	answer_json(r, 201, model);
+}
+
+static void session_get(struct call *r)
+{
+	struct err err = {0};
+	struct cJSON *model = NULL;
+	(void)sessions_get(r->door->gw->sessions, r->owner, r->param[0], &model, &err);
+	answer_model(r, 200, model, &err); /* err has the code */
+}
+
+static void session_patch(struct call *r)
+{
+	struct err err = {0};
+	struct cJSON *body = NULL, *model = NULL;
+	if (read_body(r, &body, &err) == 0)
+		(void)sessions_patch(r->door->gw->sessions, r->owner, r->param[0], body, &model,
+			&err); /* err has the code */
+	cJSON_Delete(body);
+	answer_model(r, 200, model, &err);
+}
+
+static void on_deleted(void *data)
+{
+	answer_empty(data, 204);
+}
+
+static void session_delete(struct call *r)
+{
+	struct err err = {0};
+	if (sessions_delete(r->door->gw->sessions, r->owner, r->param[0], on_deleted, r, &err) != 0)
+		answer_error(r, &err);
+}
+
+const struct route rest_sessions_routes[] = {
+	{METHOD_GET, "/api/sessions", SCOPE_READ, list_get},
+	{METHOD_POST, "/api/sessions", SCOPE_RUN, list_post},
+	{METHOD_GET, "/api/sessions/{id}", SCOPE_READ, session_get},
+	{METHOD_PATCH, "/api/sessions/{id}", SCOPE_RUN, session_patch},
+	{METHOD_DELETE, "/api/sessions/{id}", SCOPE_RUN, session_delete},
+	{0},
+};
