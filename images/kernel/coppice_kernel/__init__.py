@@ -1,0 +1,1 @@
+"""What runs in a kernel container: a supervisor that starts kernels for the gateway."""

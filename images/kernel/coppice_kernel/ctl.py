@@ -1,0 +1,92 @@
+"""Packets of the `ctl` socket (docs/PROTOCOL-ctl.md): the message table and its codec."""
+
+import json
+
+VERSION = 1
+PACKET_MAX = 65536
+
+UP, DOWN, BOTH = "up", "down", "both"
+
+# type -> (direction, fields, number of descriptors). A `?` means that the field may be absent.
+TABLE = {
+    "hello": (UP, "version:int pid:int image:text? python:text? ipykernel:text?", 0),
+    "welcome": (DOWN, "version:int", 0),
+    "start": (DOWN, "line:int kernel:text key:text cwd:text env:texts endpoints:list fresh:bool", 5),
+    "started": (UP, "line:int pid:int", 0),
+    "start_failed": (UP, "line:int reason:text", 0),
+    "signal": (DOWN, "line:int signal:int", 0),
+    "signalled": (UP, "line:int ok:bool reason:text?", 0),
+    "kill": (DOWN, "line:int", 0),
+    "exited": (UP, "line:int code:int? signal:int? oom:bool left:int", 0),
+    "error": (BOTH, "about:text reason:text", 0),
+}
+
+
+class Malformed(Exception):
+    """A packet that is not one of ours; `about` is its type as far as it could be read."""
+
+    def __init__(self, about, reason):
+        super().__init__(reason)
+        self.about = about
+        self.reason = reason
+
+
+def _is_int(value):
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53
+
+
+def _is_text(value):
+    return isinstance(value, str)
+
+
+KINDS = {
+    "int": _is_int,
+    "text": _is_text,
+    "bool": lambda value: isinstance(value, bool),
+    "texts": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+    "list": lambda value: isinstance(value, list) and all(map(_is_text, value)),
+}
+
+
+def fields_of(name):
+    """Yields (field, kind, optional) of one row."""
+    for spec in TABLE[name][1].split():
+        field, kind = spec.split(":")
+        yield field, kind.rstrip("?"), kind.endswith("?")
+
+
+def check(message, came):
+    """Raises Malformed unless the message fits its row; `came` is the direction it travelled in."""
+    name = message.get("type")
+    if not isinstance(name, str) or name not in TABLE:
+        raise Malformed(str(name)[:64], "unknown type")
+    if TABLE[name][0] not in (came, BOTH):
+        raise Malformed(name, "wrong direction")
+    for field, kind, optional in fields_of(name):
+        value = message.get(field)
+        if value is None:
+            if not optional:
+                raise Malformed(name, f"field {field} is missing")
+        elif not KINDS[kind](value):
+            raise Malformed(name, f"field {field} is not of kind {kind}")
+
+
+def decode(packet, came):
+    """Bytes in, checked message out."""
+    try:
+        message = json.loads(packet)
+    except (ValueError, RecursionError) as e:
+        raise Malformed("", f"not JSON: {e}"[:200]) from e
+    if not isinstance(message, dict):
+        raise Malformed("", "not an object")
+    check(message, came)
+    return message
+
+
+def encode(name, **fields):
+    """Builds the packet of one message; an ill-formed one is our own mistake."""
+    message = {"type": name, **fields}
+    check(message, TABLE[name][0] if TABLE[name][0] != BOTH else UP)
+    packet = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
+    assert len(packet) <= PACKET_MAX, f"{name} is too long"
+    return packet

@@ -1,0 +1,299 @@
+"""The supervisor: keeps a connection to the gateway and does what it asks, one line per kernel.
+
+It lives as long as the container. It must outlive garbage: from the gateway's side an ill-formed
+packet is answered with `error`, from a line's side it is dropped.
+"""
+
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections import deque
+
+from coppice_kernel import ctl, kill, oom, preimport, process, start
+
+SOCKET = "/run/coppice/ctl"
+RETRY_S = 0.05
+WAITING_MAX = 10000  # events kept while the gateway is away
+
+
+class Child:
+    """A line as the supervisor sees it."""
+
+    def __init__(self, number, pid, link):
+        self.number = number
+        self.pid = pid
+        self.link = link
+        self.end = None  # its last word, told once its process is gone too
+        self.killed = False
+        self.ooms = oom.count()
+
+
+class Supervisor:
+    def __init__(self, path=SOCKET):
+        self.path = path
+        self.gateway = None
+        self.waiting = deque(maxlen=WAITING_MAX)  # packets for the gateway
+        self.lines = {}
+        self.poll = select.poll()
+        self.wake, self.wake_writer = process.wake_on_signals(signal.SIGCHLD, signal.SIGTERM)
+        self.poll.register(self.wake, select.POLLIN)
+        self.ended = False
+
+    # ---- the gateway ----
+
+    def connect(self):
+        """One attempt. False: try again later."""
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            s.connect(self.path)
+            s.send(self.hello())
+            s.setblocking(False)
+        except OSError:
+            s.close()
+            return False
+        self.gateway = s
+        self.poll.register(s, select.POLLIN)
+        self.flush()
+        return True
+
+    def hello(self):
+        return ctl.encode(
+            "hello",
+            version=ctl.VERSION,
+            pid=os.getpid(),
+            image=os.environ.get("COPPICE_IMAGE"),
+            python=sys.version.split()[0],
+            ipykernel=preimport.ipykernel_version(),
+        )
+
+    def disconnect(self):
+        self.poll.unregister(self.gateway)
+        self.gateway.close()
+        self.gateway = None
+
+    def tell(self, name, **fields):
+        self.waiting.append(ctl.encode(name, **fields))
+        self.flush()
+
+    def flush(self):
+        while self.gateway and self.waiting:
+            try:
+                self.gateway.send(self.waiting[0])
+            except (BlockingIOError, InterruptedError):
+                self.poll.modify(self.gateway, select.POLLIN | select.POLLOUT)
+                return
+            except OSError:
+                self.disconnect()
+                return
+            self.waiting.popleft()
+        if self.gateway:
+            self.poll.modify(self.gateway, select.POLLIN)
+
+    def on_gateway(self):
+        """Reads one packet; level-triggered, so the next one wakes us again."""
+        try:
+            packet, fds, flags, _ = socket.recv_fds(
+                self.gateway, ctl.PACKET_MAX + 1, 16, socket.MSG_CMSG_CLOEXEC
+            )
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            packet, fds, flags = b"", [], 0
+        try:
+            if not packet or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+                self.disconnect()
+            else:
+                self.obey(packet, fds)
+        finally:
+            # By now those that need them have their own copies.
+            for fd in fds:
+                os.close(fd)
+
+    def obey(self, packet, fds):
+        try:
+            message = ctl.decode(packet, ctl.DOWN)
+            if len(fds) != ctl.TABLE[message["type"]][2]:
+                raise ctl.Malformed(message["type"], f"came with {len(fds)} descriptors")
+        except ctl.Malformed as e:
+            self.tell("error", about=e.about, reason=e.reason)
+            return
+        verb = {
+            "welcome": self.on_welcome,
+            "start": lambda m: self.on_start(m, fds),
+            "signal": lambda m: self.forward(m, packet),
+            "kill": lambda m: self.forward(m, packet),
+        }.get(message["type"])
+        if verb:
+            verb(message)
+
+    def on_welcome(self, message):
+        if message["version"] != ctl.VERSION:
+            print(f"supervise: gateway speaks version {message['version']}", file=sys.stderr)
+
+    # ---- lines ----
+
+    def on_start(self, message, fds):
+        number = message["line"]
+        if number in self.lines:
+            self.tell("error", about="start", reason=f"line {number} exists")
+            return
+        if len(message["endpoints"]) != len(fds):
+            self.tell("start_failed", line=number, reason="five endpoints are needed")
+            return
+        try:
+            pid, link = start.start(message, fds)
+        except OSError as e:
+            self.tell("start_failed", line=number, reason=f"cannot fork: {e.strerror}")
+            return
+        self.lines[number] = Child(number, pid, link)
+        self.poll.register(link, select.POLLIN)
+
+    def forward(self, message, packet):
+        child = self.lines.get(message["line"])
+        if child is None:
+            if message["type"] == "signal":
+                self.tell("signalled", line=message["line"], ok=False, reason="no such line")
+            return
+        child.killed |= message["type"] == "kill"
+        try:
+            child.link.send(packet)
+        except OSError:
+            # The line's process is gone or does not read; as its parent we can end it all.
+            if child.killed:
+                os.kill(child.pid, signal.SIGKILL)
+
+    def on_line(self, child):
+        try:
+            packet = child.link.recv(ctl.PACKET_MAX)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            packet = b""
+        if not packet:
+            self.unlink(child)
+            return
+        try:
+            message = ctl.decode(packet, ctl.UP)
+        except ctl.Malformed:
+            return
+        name = message["type"]
+        if name not in ("started", "start_failed", "signalled", "exited"):
+            return
+        fields = {field: message.get(field) for field, _, _ in ctl.fields_of(name)}
+        fields["line"] = child.number
+        if name in ("exited", "start_failed"):
+            child.end = child.end or (name, fields)
+        else:
+            self.tell(name, **fields)
+
+    def unlink(self, child):
+        if child.link:
+            self.poll.unregister(child.link)
+            child.link.close()
+            child.link = None
+
+    def drain(self, child):
+        """What a line said before it ended counts more than that it ended."""
+        while child.link:
+            before = child.link
+            try:
+                before.recv(1, socket.MSG_PEEK)
+            except OSError:
+                break
+            self.on_line(child)
+        self.unlink(child)
+
+    def reap(self):
+        """Collects lines and, where a line was killed under its kernel, what it left to us."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            child = next((c for c in self.lines.values() if c.pid == pid), None)
+            if child:
+                self.line_ended(child, status)
+        self.end_strays()
+
+    def line_ended(self, child, status):
+        self.drain(child)
+        del self.lines[child.number]
+        left = self.end_strays()
+        if child.end:
+            name, fields = child.end
+            self.tell(name, **fields)
+            return
+        code = os.waitstatus_to_exitcode(status)
+        lost = code == -signal.SIGKILL and not child.killed and oom.count() > child.ooms
+        self.tell("exited", line=child.number, signal=signal.SIGKILL, oom=lost, left=left)
+
+    def end_strays(self):
+        """A child of ours that is no line came to us because its line was killed: end it."""
+        table = process.processes()
+        wardens = {c.pid for c in self.lines.values()}
+        me = os.getpid()
+        strays = [p for p, (parent, _) in table.items() if parent == me and p not in wardens]
+        if not strays:
+            return 0
+        below = process.descendants(strays)
+        alive = [p for p in strays if table[p][1] not in "ZX"]
+        for pid in alive:
+            os.kill(pid, signal.SIGSTOP)
+        count = kill.kill_below(strays, lambda: True) if below else 0
+        for pid in strays:
+            try:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            except (ProcessLookupError, ChildProcessError):
+                pass
+        return count + len(alive)
+
+    # ---- the loop ----
+
+    def on_wake(self):
+        signals = process.read_waiting(self.wake)
+        self.ended |= signal.SIGTERM in signals
+        if signal.SIGCHLD in signals:
+            self.reap()
+
+    def turn(self, timeout_ms):
+        for fd, _ in self.poll.poll(timeout_ms):
+            if fd == self.wake.fileno():
+                self.on_wake()
+            elif self.gateway and fd == self.gateway.fileno():
+                self.flush()
+                if self.gateway:
+                    self.on_gateway()
+            else:
+                child = next(
+                    (c for c in self.lines.values() if c.link and c.link.fileno() == fd), None
+                )
+                if child:
+                    self.on_line(child)
+
+    def serve(self):
+        """Until SIGTERM; the container's init then ends everything."""
+        retry_at = 0.0
+        while not self.ended:
+            now = time.monotonic()
+            if self.gateway is None and now >= retry_at:
+                self.connect()
+                retry_at = now + RETRY_S
+            self.turn(None if self.gateway else RETRY_S * 1000)
+
+
+def main():
+    process.become_subreaper()
+    process.set_private(True)
+    process.set_name("supervise")
+    preimport.prepare()
+    Supervisor(os.environ.get("COPPICE_CTL", SOCKET)).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""The supervisor as a process of its own, with the gateway's side in Python."""
+
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from coppice_kernel import ctl
+from coppice_kernel.tests.fakegateway import FakeGateway
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# A kernel that needs no ipykernel: it waits, or does what its environment says.
+STUB = """
+import os, sys, time
+from coppice_kernel import start, supervise
+def become(spec, listeners):
+    os.setsid()
+    exec(spec["env"].get("DO", "time.sleep(1000)"), {"os": os, "time": time, "fds": listeners})
+    os._exit(0)
+start._become_kernel = become
+supervise.main()
+"""
+
+
+@pytest.fixture
+def gateway(tmp_path):
+    g = FakeGateway(tmp_path)
+    environment = {**os.environ, "COPPICE_CTL": f"{tmp_path}/ctl", "COPPICE_PREIMPORT": ""}
+    environment["HOME"] = str(tmp_path)
+    environment["PYTHONPATH"] = str(ROOT)
+    g.process = subprocess.Popen([sys.executable, "-c", STUB], env=environment)
+    yield g
+    g.close()
+    g.process.terminate()
+    assert g.process.wait(20) == 0
+
+
+def test_hello_names_versions(gateway):
+    hello = gateway.accept()
+    assert (hello["version"], hello["pid"]) == (ctl.VERSION, gateway.process.pid)
+
+
+def test_start_kill_exited(gateway):
+    gateway.accept()
+    pids = {n: gateway.start(n) for n in (1, 2)}
+    assert len(set(pids.values())) == 2
+    assert gateway.kill(1)["signal"] == 9
+    gateway.send("signal", line=2, signal=15)
+    assert gateway.expect("signalled", line=2)["ok"]
+    assert gateway.expect("exited", line=2)["signal"] == 15
+
+
+def test_listeners_are_the_kernels_alone(gateway, tmp_path):
+    gateway.accept()
+    gateway.start(1, env={"DO": "os.close(fds[0]); time.sleep(1000)"})
+    shell, control = (f"{tmp_path}/{c}-1" for c in ("shell", "control"))
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(control)
+    end = gateway.kill(1)
+    assert end["signal"] == 9
+    for path in (shell, control):
+        with socket.socket(socket.AF_UNIX) as s, pytest.raises(ConnectionRefusedError):
+            s.connect(path)
+
+
+def test_garbage_is_answered_and_survived(gateway):
+    gateway.accept()
+    for packet in (b"\xff", b"{}", b'{"type":"hello","version":1,"pid":1}', b'{"type":"kill"}'):
+        gateway.send_raw(packet)
+        assert gateway.expect("error")["reason"]
+    gateway.start(1)
+    gateway.send_raw(ctl.encode("kill", line=1), [0])
+    assert "1 descriptors" in gateway.expect("error", about="kill")["reason"]
+    gateway.kill(1)
+
+
+def test_a_line_number_is_used_once(gateway):
+    gateway.accept()
+    gateway.start(1)
+    gateway.send_raw(
+        ctl.encode(
+            "start", line=1, kernel="", key="", cwd="/", env={}, endpoints=["x"] * 5, fresh=False
+        ),
+        [0, 0, 0, 0, 0],
+    )
+    assert "exists" in gateway.expect("error", about="start")["reason"]
+
+
+def test_unknown_line(gateway):
+    gateway.accept()
+    gateway.send("signal", line=5, signal=2)
+    assert gateway.expect("signalled", line=5)["ok"] is False
+
+
+def test_a_longer_packet_than_allowed_ends_the_connection_only(gateway):
+    gateway.accept()
+    gateway.connection.send(b" " * (ctl.PACKET_MAX + 10))
+    with pytest.raises(EOFError):
+        gateway.receive()
+    assert gateway.accept()["pid"] == gateway.process.pid
+
+
+def test_it_comes_back_for_ever_and_tells_what_it_missed(gateway):
+    gateway.accept()
+    gateway.start(1)
+    for _ in range(3):
+        gateway.hang_up()
+        gateway.accept()
+    pid = gateway.start(2)
+    gateway.hang_up()
+    os.kill(pid, 9)
+    gateway.accept()
+    assert gateway.expect("exited", line=2)["signal"] == 9
+    gateway.kill(1)
+
+
+def test_a_killed_line_process_is_reported_and_leaves_nothing(gateway):
+    gateway.accept()
+    gateway.start(1, env={"DO": "os.kill(os.getppid(), 9); time.sleep(99)"}, wait=False)
+    end = gateway.expect("exited", line=1)
+    assert (end["signal"], end["oom"]) == (9, False)
+    children = f"/proc/{gateway.process.pid}/task/{gateway.process.pid}/children"
+    assert pathlib.Path(children).read_text() == ""
