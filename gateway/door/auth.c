@@ -44,8 +44,8 @@ int auth_check(struct call *r, unsigned scopes, struct err *err)
 		return err_set(err, E_UNAUTHORIZED, "this token is not known here");
 	r->owner = owner;
 	if (scopes != 0 && (owner->scopes & scopes) == 0)
-		return err_set(err, E_FORBIDDEN, "the token `%s` lacks the scope for this",
-			owner->name);
+		return err_set(
+			err, E_FORBIDDEN, "the token `%s` lacks the scope for this", owner->name);
 	return 0;
 }
 

@@ -96,8 +96,8 @@ static const char *status_text(int status)
 		int status;
 		const char *text;
 	} rows[] = {{200, "OK"}, {201, "Created"}, {204, "No Content"}, {302, "Found"},
-		{400, "Bad Request"}, {401, "Unauthorized"}, {403, "Forbidden"},
-		{404, "Not Found"}, {405, "Method Not Allowed"}, {409, "Conflict"}, {410, "Gone"},
+		{400, "Bad Request"}, {401, "Unauthorized"}, {403, "Forbidden"}, {404, "Not Found"},
+		{405, "Method Not Allowed"}, {409, "Conflict"}, {410, "Gone"},
 		{413, "Content Too Large"}, {500, "Internal Server Error"},
 		{501, "Not Implemented"}, {502, "Bad Gateway"}, {503, "Service Unavailable"},
 		{504, "Gateway Timeout"}};
@@ -200,8 +200,7 @@ void answer_json(struct call *r, int status, struct cJSON *tree)
 			(struct bytes){(const uint8_t *)plain, sizeof plain - 1});
 		return;
 	}
-	answer(r, status, "application/json",
-		(struct bytes){(const uint8_t *)text, strlen(text)});
+	answer(r, status, "application/json", (struct bytes){(const uint8_t *)text, strlen(text)});
 }
 
 /* message and reason are the two keys that jupyter_server's proxy reads; short_message is Jupyter's

@@ -33,6 +33,7 @@ struct door {
 	uv_prepare_t flush;    /* pulls for the ready sockets once per loop turn, before it waits */
 	uv_idle_t awake;       /* runs while a socket is ready, so that the loop does not wait */
 	unsigned handles;      /* of these two, not closed yet */
+	unsigned rounds;       /* loop turns to wait for before `closed` */
 	struct timer patience; /* at the end */
 	void (*closed)(void *data);
 	void *closed_data;

@@ -80,8 +80,8 @@ static int build_legacy(struct entry *e, struct err *err)
 	static const uint8_t headroom[JMSG_HEADROOM];
 	AUTO(buf_done) struct buf b;
 	buf_init(&b, (size_t)JMSG_FRAME_MAX + JMSG_FRAME_MAX / 2);
-	(void)buf_reserve(&b, rough_len(e->msg));	/* latched */
-	(void)buf_add(&b, headroom, sizeof headroom);	/* latched */
+	(void)buf_reserve(&b, rough_len(e->msg));     /* latched */
+	(void)buf_add(&b, headroom, sizeof headroom); /* latched */
 	bool binary = e->msg->n_buffers > 0;
 	int status = binary ? encode_parts(e->msg, &b, err) : encode_text(e->msg, &b, err);
 	if (status != 0)

@@ -1,7 +1,7 @@
 #include "gateway/door/listen.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
+#include <dlfcn.h>
 #include <string.h>
 
 #include "gateway/door/auth.h"
@@ -15,8 +15,10 @@
 #define WRITE_BYTES	  (1u << 20)
 #define KEEPALIVE_S	  75
 #define TIMEOUT_S	  20
+#define LWS_ROUNDS	  2 /* loop turns after which lws has closed its handles, with one to spare */
 
-static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len);
+static int on_event(
+	struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len);
 
 /* The first row serves HTTP and WebSockets without a subprotocol. Its name is one that nobody can
  * offer, since lws would select it. */
@@ -74,7 +76,8 @@ static int on_ws_event(struct conn *c, enum lws_callback_reasons reason, struct 
 	}
 }
 
-static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
+static int on_event(
+	struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
 {
 	struct door *d = lws_context_user(lws_get_context(wsi));
 	(void)user;
@@ -121,8 +124,8 @@ void door_wake(struct door *d)
 	(void)uv_idle_start(&d->awake, on_awake); /* fails for a NULL callback only */
 }
 
-/* Straight before the loop waits: all that came in this turn goes out in one write a socket, without
- * asking for a writable callback first. */
+/* Straight before the loop waits: all that came in this turn goes out in one write a socket,
+ * without asking for a writable callback first. */
 static void on_flush(uv_prepare_t *flush)
 {
 	struct door *d = CONTAINER_OF(flush, struct door, flush);
@@ -131,8 +134,7 @@ static void on_flush(uv_prepare_t *flush)
 		return;
 	(void)uv_idle_stop(&d->awake); /* always 0 */
 	list_init(&now);
-	LIST_EACH_SAFE(at, &d->ready)
-	{
+	LIST_EACH_SAFE (at, &d->ready) {
 		list_remove(at);
 		list_append(&now, at);
 	}
@@ -169,8 +171,8 @@ static bool given(const char *text)
 	return text && text[0] != '\0';
 }
 
-static int set_tls(struct lws_context_creation_info *info, const struct config *config,
-	struct err *err)
+static int set_tls(
+	struct lws_context_creation_info *info, const struct config *config, struct err *err)
 {
 	if (!given(config->tls_cert) && !given(config->tls_key) && !given(config->tls_client_ca))
 		return 0;
@@ -229,13 +231,15 @@ static int open_lws(struct door *d, const struct listen_address *a, struct err *
 	if (!d->context)
 		return err_set(err, E_IO,
 			"libwebsockets cannot be started (is its libuv plugin installed?)");
+	/* Kept in memory: lws unloads it at the end while libuv still has callbacks of it to make.
+	 */
+	(void)dlopen("libwebsockets-evlib_uv.so", RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 	info.options |= context_info.options;
 	set_vhost(&info, a);
-	errno = 0;
 	d->vhost = lws_create_vhost(d->context, &info);
 	if (!d->vhost)
-		return err_set(err, E_IO, "cannot listen on %s: %s", d->gw->config.listen,
-			errno != 0 ? strerror(errno) : "address or certificate refused");
+		return err_set(err, E_IO, "cannot listen on %s: address or certificate refused",
+			d->gw->config.listen);
 	return 0;
 }
 
@@ -275,7 +279,8 @@ static void close_all(struct door *d)
 {
 	if (d->context)
 		lws_context_destroy(d->context);
-	/* An unreferenced handle that closes does not keep the loop going, and its callback must come. */
+	/* An unreferenced handle that closes does not keep the loop going, and its callback must
+	 * come. */
 	uv_ref((uv_handle_t *)&d->flush);
 	uv_ref((uv_handle_t *)&d->awake);
 	d->flush.data = d->awake.data = d;
@@ -289,6 +294,8 @@ int door_open(struct gateway *gw, struct door **ret, struct err *err)
 	int status = listen_address_parse(gw->config.listen, &a, err);
 	if (status == 0)
 		status = check_guard(gw, &a, err);
+	if (status == 0)
+		status = listen_address_probe(&a, err);
 	if (status != 0)
 		return status;
 	struct door *d = xcalloc(1, sizeof *d);
@@ -302,6 +309,7 @@ int door_open(struct gateway *gw, struct door **ret, struct err *err)
 	if (status != 0) {
 		d->closed = (void (*)(void *))door_free;
 		d->closed_data = d;
+		d->rounds = LWS_ROUNDS;
 		close_all(d);
 		return status;
 	}
@@ -321,7 +329,16 @@ int door_port(const struct door *d)
 static void on_handle_closed(uv_handle_t *handle)
 {
 	struct door *d = handle->data;
-	if (--d->handles == 0 && d->closed)
+	if (--d->handles > 0)
+		return;
+	if (d->rounds > 0) {
+		d->rounds--;
+		d->handles = 1;
+		(void)uv_idle_init(d->gw->loop, &d->awake); /* cannot fail */
+		uv_close((uv_handle_t *)&d->awake, on_handle_closed);
+		return;
+	}
+	if (d->closed)
 		d->closed(d->closed_data);
 }
 
@@ -347,14 +364,15 @@ void door_socket_gone(struct door *d)
 		timer_start(d->gw->clock, &d->patience, 0);
 }
 
-void door_close(struct door *d, unsigned code, const char *reason, void (*cb)(void *data), void *data)
+void door_close(
+	struct door *d, unsigned code, const char *reason, void (*cb)(void *data), void *data)
 {
 	d->closing = true;
 	d->closed = cb;
 	d->closed_data = data;
 	timer_init(&d->patience, on_end_patience);
-	LIST_EACH_SAFE(at, &d->sockets)
-	socket_close(CONTAINER_OF(at, struct socket, link), code, reason, false);
+	LIST_EACH_SAFE (at, &d->sockets)
+		socket_close(CONTAINER_OF(at, struct socket, link), code, reason, false);
 	timer_start(d->gw->clock, &d->patience, list_empty(&d->sockets) ? 0 : END_PATIENCE_MS);
 }
 
@@ -362,6 +380,7 @@ void door_free(struct door *d)
 {
 	if (!d)
 		return;
+	/* The second call frees what the first one could not while the loop still ran. */
 	if (d->context)
 		lws_context_destroy(d->context);
 	origins_done(&d->origins);

@@ -1,8 +1,11 @@
 #include "gateway/door/listen_address.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "gateway/base/base.h"
 
@@ -60,4 +63,32 @@ int listen_address_parse(const char *text, struct listen_address *ret, struct er
 		return refuse(text, err);
 	*ret = a;
 	return 0;
+}
+
+static int try_bind(int fd, const struct listen_address *a)
+{
+	int on = 1;
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)a->port)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)a->port)};
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0)
+		return -1;
+	if (a->ipv6) {
+		(void)inet_pton(AF_INET6, a->host, &v6.sin6_addr); /* parsed before */
+		return bind(fd, (const struct sockaddr *)&v6, sizeof v6);
+	}
+	if (a->host[0] != '\0')
+		(void)inet_pton(AF_INET, a->host, &v4.sin_addr); /* parsed before */
+	return bind(fd, (const struct sockaddr *)&v4, sizeof v4);
+}
+
+int listen_address_probe(const struct listen_address *a, struct err *err)
+{
+	int status = 0;
+	int fd = socket(a->ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || try_bind(fd, a) != 0 || listen(fd, 1) != 0)
+		status = err_set(err, E_IO, "cannot listen on %s port %d: %s",
+			a->host[0] ? a->host : "any address", a->port, strerror(errno));
+	if (fd >= 0)
+		(void)close(fd); /* nothing was written */
+	return status;
 }

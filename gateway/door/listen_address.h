@@ -14,5 +14,8 @@ struct listen_address {
 
 /* "127.0.0.1:8899", "[::1]:8899", "localhost:8899", "*:8899", ":8899". E_INVALID. */
 int listen_address_parse(const char *text, struct listen_address *ret, struct err *err);
+/* E_IO with the system's reason if it cannot be listened on now. Asked before libwebsockets is,
+ * which waits in silence for an address that does not exist. */
+int listen_address_probe(const struct listen_address *a, struct err *err);
 
 #endif

@@ -100,8 +100,8 @@ bool http_read_request(struct conn *c)
 	return read_method(c);
 }
 
-/* How the body comes, or what is wrong with what the headers say of it. Two lengths, or a length and
- * chunks, are how requests are smuggled past a proxy. */
+/* How the body comes, or what is wrong with what the headers say of it. Two lengths, or a length
+ * and chunks, are how requests are smuggled past a proxy. */
 static int read_framing(struct conn *c, uint64_t *ret_len, struct err *err)
 {
 	AUTO(freep) char *length = NULL;

@@ -25,8 +25,8 @@ static void carrier_want_writable(void *wire)
 	(void)lws_callback_on_writable(c->wsi); /* it cannot be refused for a socket that lives */
 }
 
-/* By the timeout, since a callback's -1 closes twice in builds of lws with _DEBUG, such as Debian's, and
- * the second time before the close frame went out. */
+/* By the timeout, since a callback's -1 closes twice in builds of lws with _DEBUG, such as
+ * Debian's, and the second time before the close frame went out. */
 static void carrier_close(void *wire, unsigned code, const char *reason)
 {
 	struct conn *c = wire;
@@ -79,8 +79,9 @@ static int check_handshake(struct conn *c, struct err *err)
 	return 0;
 }
 
-/* Taking the word out of the header makes lws go on with plain HTTP: the answer is then written like
- * any other. So it is with upgrades that we do not know (h2c), which HTTP lets a server ignore. */
+/* Taking the word out of the header makes lws go on with plain HTTP: the answer is then written
+ * like any other. So it is with upgrades that we do not know (h2c), which HTTP lets a server
+ * ignore. */
 int ws_confirm(struct conn *c, char *in)
 {
 	struct socket_setup setup = {0};

@@ -26,7 +26,8 @@ static void status_get(struct call *r)
 	add_stamp(tree, "started", gw->started_us);
 	add_stamp(tree, "last_activity", last_us > 0 ? last_us : gw->started_us);
 	/* Numbers of kernels are far below what a double holds. */
-	(void)cJSON_AddNumberToObject(tree, "kernels", (double)kernels_count(gw->kernels, r->owner));
+	(void)cJSON_AddNumberToObject(
+		tree, "kernels", (double)kernels_count(gw->kernels, r->owner));
 	(void)cJSON_AddNumberToObject(
 		tree, "connections", (double)kernels_connections(gw->kernels, r->owner));
 	(void)cJSON_AddItemToObject(tree, "engines", bridge_report(gw->bridge));

@@ -4,8 +4,8 @@
 #include "gateway/door/channels.h"
 #include "gateway/door/route.h"
 
-#define CHANNELS_PATH  "/api/kernels/{id}/channels"
-#define OFFER_MAX      126 /* longer ones make libwebsockets hang up */
+#define CHANNELS_PATH "/api/kernels/{id}/channels"
+#define OFFER_MAX     126 /* longer ones make libwebsockets hang up */
 
 /* libwebsockets reads the list after us and hangs up without an answer on what it cannot parse. */
 static bool is_plain_name(const char *at, size_t len)
@@ -62,8 +62,7 @@ int channels_admit(struct call *r, struct socket_setup *ret, struct err *err)
 		return err_set(err, E_NOT_FOUND, "no WebSocket is here");
 	int status = auth_check(r, SCOPE_RUN, err);
 	if (status == 0)
-		status = kernels_find(
-			r->door->gw->kernels, r->owner, r->param[0], &ret->desk, err);
+		status = kernels_find(r->door->gw->kernels, r->owner, r->param[0], &ret->desk, err);
 	if (status == 0)
 		status = negotiate(r->header[HEADER_WS_PROTOCOL], &ret->framing, err);
 	if (status != 0)

@@ -36,8 +36,7 @@ static bool has_resource(const struct kernelspec *spec, const char *file)
 {
 	AUTO(buf_done) struct buf path;
 	buf_init(&path, PATH_BYTES);
-	return resource_path(spec, file, &path) == 0 &&
-	       access((const char *)path.data, R_OK) == 0;
+	return resource_path(spec, file, &path) == 0 && access((const char *)path.data, R_OK) == 0;
 }
 
 static struct cJSON *resource_list(const struct door *d, const struct kernelspec *spec)
@@ -91,8 +90,7 @@ static void list_get(struct call *r)
 	const char *chosen = bridge_default_spec(bridge);
 	(void)cJSON_AddStringToObject(tree, "default", chosen ? chosen : ""); /* as spec_entry */
 	struct cJSON *specs = cJSON_AddObjectToObject(tree, "kernelspecs");
-	LIST_EACH(at, bridge_specs(bridge))
-	{
+	LIST_EACH (at, bridge_specs(bridge)) {
 		const struct kernelspec *spec = CONTAINER_OF(at, struct kernelspec, link);
 		(void)cJSON_AddItemToObject(specs, spec->name, spec_entry(r->door, spec));
 	}

@@ -19,7 +19,8 @@ static const char page[] =
 
 static void page_get(struct call *r)
 {
-	answer_header(r, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+	answer_header(
+		r, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
 	answer_bytes(r, 200, "text/html; charset=utf-8",
 		(struct bytes){(const uint8_t *)page, sizeof page - 1});
 }

@@ -48,8 +48,8 @@ int say_stream(const char *session, struct bytes parent, const char *text, uint6
 static void put_failure(struct buf *content, const char *text)
 {
 	/* make() checks the latch. */
-	(void)buf_addf(content, "{\"status\":\"error\",\"ename\":\"%s\",\"evalue\":",
-		err_ename(E_TOO_BIG));
+	(void)buf_addf(content,
+		"{\"status\":\"error\",\"ename\":\"%s\",\"evalue\":", err_ename(E_TOO_BIG));
 	(void)buf_add_json_string(content, text, strlen(text));
 	(void)buf_add_text(content, ",\"traceback\":[]}");
 }

@@ -93,7 +93,8 @@ static void init(struct socket *s, struct door *d, const struct socket_setup *se
 	timer_init(&s->patience, on_patience);
 }
 
-int socket_open(struct door *d, const struct socket_setup *setup, struct socket **ret, struct err *err)
+int socket_open(
+	struct door *d, const struct socket_setup *setup, struct socket **ret, struct err *err)
 {
 	struct socket *s = xcalloc(1, sizeof *s);
 	init(s, d, setup);

@@ -49,8 +49,7 @@ static void drop_message(struct socket *s, bool binary)
 	s->door->counters.kept_back++;
 	s->in_dropped = true;
 	int status = say_stream(socket_session(s), parent, text, 0, &e, NULL);
-	if (status != 0 || !socket_notice(s, e) ||
-		(head && refuse_request(s, head, text) != 0))
+	if (status != 0 || !socket_notice(s, e) || (head && refuse_request(s, head, text) != 0))
 		socket_close(s, CLOSE_TOO_BIG, text, false);
 	buf_done(&s->in);
 	socket_wake(s);

@@ -119,8 +119,8 @@ static struct entry *substitute(struct socket *s, struct entry *e)
 		"coppice: a %s message of %zu bytes was kept back: this client takes at most %u "
 		"bytes\n",
 		m->msg_type, m->frame.len, CAPPED_MAX); /* fits */
-	int status = say_stream(socket_session(s), m->part[PART_PARENT], text, e->number, &line,
-		NULL);
+	int status =
+		say_stream(socket_session(s), m->part[PART_PARENT], text, e->number, &line, NULL);
 	if (status == 0 && m->channel != CHANNEL_IOPUB && m->channel != CHANNEL_STDIN)
 		status = say_reply(socket_session(s), m, text, e->number, &reply, NULL);
 	if (status != 0)
@@ -156,7 +156,8 @@ static int text_only(struct socket *s, const struct entry *e, struct err *err)
 	s->binary = false;
 	if (!told(s) &&
 		say_stream(socket_session(s), e->msg->part[PART_PARENT],
-			"coppice: binary data of widgets cannot pass `jupyter lab --gateway-url`: its "
+			"coppice: binary data of widgets cannot pass `jupyter lab --gateway-url`: "
+			"its "
 			"proxy takes text only. Connect the page to Coppice directly to see it.\n",
 			0, &line, NULL) == 0)
 		(void)socket_notice(s, line); /* too many: it is said another time */
