@@ -117,7 +117,7 @@ static void start_line(struct kernel *k)
 	struct err err = {0};
 
 	sign_fresh_key(k->key);
-	crypto_uuid(k->routing_id);
+	crypto_random_hex(k->routing_id, (ROUTING_ID_SIZE - 1) / 2);
 	k->alive = true;
 	k->pid = 0;
 	if (k->slot->engine->ops->start(k->slot, &start, &err) < 0) {

@@ -7,6 +7,8 @@
 #include "kernel-bridge/channel.h"
 #include "kernel-bridge/wire.h"
 
+#define ROUTING_ID_SIZE 33 /* 32 hex digits; longer ones cost libzmq an allocation each */
+
 /* What the end of the present line is for; set by kernel_restart and kernel_end. */
 enum kernel_wish { WISH_RUN, WISH_RESTART, WISH_END };
 
@@ -31,7 +33,7 @@ struct kernel {
 	bool alive;    /* it was asked for and is not known to have ended */
 	long pid;
 	char key[SIGN_KEY_SIZE];
-	char routing_id[UUID_SIZE];
+	char routing_id[ROUTING_ID_SIZE];
 	struct sign sign;
 	struct channels *channels; /* from started to dead */
 	struct endpoints endpoints;

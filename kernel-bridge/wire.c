@@ -51,11 +51,9 @@ int wire_decode(const struct sign *sign, enum channel channel, const struct byte
 
 void wire_encode(const struct sign *sign, const struct jmsg *m, struct wire_head *ret_head)
 {
-	struct bytes *frame = ret_head->frames;
-
 	sign_hex(sign, m->part, ret_head->signature);
-	*frame++ = (struct bytes){(const uint8_t *)delimiter, sizeof(delimiter) - 1};
-	*frame++ =
+	ret_head->frames[0] = (struct bytes){(const uint8_t *)delimiter, sizeof(delimiter) - 1};
+	ret_head->frames[1] =
 		(struct bytes){(const uint8_t *)ret_head->signature, strlen(ret_head->signature)};
-	memcpy(frame, m->part, sizeof(m->part));
+	memcpy(ret_head->frames + 2, m->part, sizeof(m->part));
 }

@@ -9,7 +9,7 @@ UP, DOWN, BOTH = "up", "down", "both"
 
 # type -> (direction, fields, number of descriptors). A `?` means that the field may be absent.
 TABLE = {
-    "hello": (UP, "version:int pid:int image:text? python:text? ipykernel:text?", 0),
+    "hello": (UP, "version:int pid:int image:text? python:text? ipykernel:text? lines:list?", 0),
     "welcome": (DOWN, "version:int", 0),
     "start": (DOWN, "line:int kernel:text key:text cwd:text env:texts endpoints:list fresh:bool", 5),
     "started": (UP, "line:int pid:int", 0),
@@ -18,6 +18,10 @@ TABLE = {
     "signalled": (UP, "line:int ok:bool reason:text?", 0),
     "kill": (DOWN, "line:int", 0),
     "exited": (UP, "line:int code:int? signal:int? oom:bool left:int", 0),
+    "ack": (DOWN, "line:int channel:text msg_id:text", 0),
+    "replay": (DOWN, "line:int after:list", 0),
+    "kept": (UP, "line:int channel:text id:int offset:int size:int data:text", 0),
+    "kept_end": (UP, "line:int dropped:int", 0),
     "error": (BOTH, "about:text reason:text", 0),
 }
 
@@ -84,9 +88,10 @@ def decode(packet, came):
 
 
 def encode(name, **fields):
-    """Builds the packet of one message; an ill-formed one is our own mistake."""
+    """Builds the packet of one message, or raises Malformed."""
     message = {"type": name, **fields}
     check(message, TABLE[name][0] if TABLE[name][0] != BOTH else UP)
     packet = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
-    assert len(packet) <= PACKET_MAX, f"{name} is too long"
+    if len(packet) > PACKET_MAX:
+        raise Malformed(name, "too long")
     return packet

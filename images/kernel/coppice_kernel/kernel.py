@@ -18,7 +18,7 @@ from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from traitlets.config import Config
 
-from coppice_kernel import process
+from coppice_kernel import deliver, process
 
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")  # the order of endpoints and descriptors
 
@@ -113,11 +113,13 @@ class CoppiceKernel(IPythonKernel):
 class CoppiceApp(IPKernelApp):
     kernel_class = CoppiceKernel
 
-    def take(self, endpoints, listeners):
+    def take(self, endpoints, listeners, outbox):
         self._places = dict(zip(CHANNELS, zip(endpoints, listeners)))
+        self._outbox = outbox
 
     def _bind_socket(self, s, port):
         channel = next(c for c in CHANNELS if getattr(self, f"{c}_socket", None) is s)
+        self._outbox.attach(s, channel)
         bind(s, *self._places[channel])
         if channel == "shell":
             # The debugger connects to the last endpoint of shell, and the first one's name is
@@ -163,6 +165,7 @@ def _configuration(key):
     c.Session.key = key.encode()
     c.Session.signature_scheme = "hmac-sha256"
     c.HistoryManager.enabled = False
+    c.IPKernelApp.outstream_class = "coppice_kernel.streams.CoppiceStream"
     c.IPKernelApp.parent_handle = 0
     c.IPKernelApp.transport = "ipc"
     c.IPKernelApp.ip = "coppice"
@@ -213,14 +216,14 @@ def _redirect():
     return log
 
 
-def serve(spec, listeners):
+def serve(spec, listeners, outbox):
     """Never returns."""
     log = _redirect()
     code = 1
     try:
         _settle(spec)
         app = CoppiceApp.instance(config=_configuration(spec["key"]))
-        app.take(spec["endpoints"], listeners)
+        app.take(spec["endpoints"], listeners, deliver.start(outbox))
         app.initialize([])
         os.close(log)
         log = -1
@@ -251,10 +254,10 @@ def main():
     with os.fdopen(start.SPEC, "rb") as f:
         spec = json.load(f)
     listeners = list(range(start.FIRST_LISTENER, start.FIRST_LISTENER + len(CHANNELS)))
-    for fd in listeners:
+    for fd in (*listeners, start.OUTBOX):
         os.set_inheritable(fd, False)
     spec["env"] = {}  # it has it already
-    serve(spec, listeners)
+    serve(spec, listeners, start.OUTBOX)
 
 
 if __name__ == "__main__":

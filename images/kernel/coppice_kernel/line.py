@@ -89,10 +89,10 @@ class Line:
         self.report_end()
 
 
-def run(number, link, listeners, become_kernel):
-    """Never returns. `become_kernel()` is what the forked kernel does."""
+def run(number, link, handed, become_kernel):
+    """Never returns. `become_kernel()` is what the forked kernel does; `handed` are its descriptors."""
     process.reset_signals()
-    process.close_all_but([0, 1, 2, link.fileno(), *listeners])
+    process.close_all_but([0, 1, 2, link.fileno(), *handed])
     process.become_subreaper()
     process.set_name(f"line-{number}")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -105,10 +105,10 @@ def run(number, link, listeners, become_kernel):
         os._exit(1)
     if line.pid == 0:
         process.reset_signals()
-        process.close_all_but([0, 1, 2, *listeners])
+        process.close_all_but([0, 1, 2, *handed])
         become_kernel()
         os._exit(127)
-    for fd in listeners:
+    for fd in handed:
         os.close(fd)
     line.tell("started", pid=line.pid)
     line.serve(wake)
@@ -117,5 +117,5 @@ def run(number, link, listeners, become_kernel):
 
 
 def open_link():
-    """The two ends of the socketpair: the supervisor's, the line's."""
+    """The two ends of a socketpair: the supervisor's; the line's, or the kernel's for its outbox."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

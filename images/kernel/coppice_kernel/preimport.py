@@ -16,6 +16,7 @@ MODULES = (
     "ipykernel.ipkernel",
     "IPython.core.completer",
     "coppice_kernel.kernel",
+    "coppice_kernel.streams",
     "numpy",
     "pandas",
     "matplotlib.figure",

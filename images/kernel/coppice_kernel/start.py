@@ -1,5 +1,6 @@
 """Starts a line: forks it, and below it the kernel as a fork of this process or as a new one."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -10,31 +11,38 @@ from coppice_kernel import line, preimport, process
 
 # Where a new interpreter finds what it inherits.
 FIRST_LISTENER = 3
-SPEC = 8
+OUTBOX = 8
+SPEC = 9
 
 
 def start(spec, listeners):
-    """Forks the line's process. Returns (its pid, the supervisor's end of the link) or raises OSError."""
-    ours, theirs = line.open_link()
-    try:
+    """Forks the line's process. Returns its pid and the supervisor's ends of two links, the line's and
+    the one of the kernel's outbox; or raises OSError."""
+    with contextlib.ExitStack() as on_failure:
+        ends = []
+        for _ in range(2):
+            ends += map(on_failure.enter_context, line.open_link())
         pid = os.fork()
-    except OSError:
-        ours.close()
+        if pid == 0:
+            _become_line(spec, listeners, ends[1], ends[3])
+        on_failure.pop_all()
+    for ours, theirs in (ends[:2], ends[2:]):
         theirs.close()
-        raise
-    if pid == 0:
-        try:
-            line.run(spec["line"], theirs, listeners, lambda: _become_kernel(spec, listeners))
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(1)
-    theirs.close()
-    ours.setblocking(False)
-    return pid, ours
+        ours.setblocking(False)
+    return pid, ends[0], ends[2]
 
 
-def _become_kernel(spec, listeners):
+def _become_line(spec, listeners, link, outbox):
+    handed = [*listeners, outbox.fileno()]
+    try:
+        line.run(spec["line"], link, handed, lambda: _become_kernel(spec, listeners, outbox.fileno()))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def _become_kernel(spec, listeners, outbox):
     """In the kernel's process; returns only on failure."""
     try:
         os.setsid()
@@ -42,10 +50,10 @@ def _become_kernel(spec, listeners):
         process.set_private(False)
         _prefer_for_oom()
         if spec["fresh"] or preimport.overridden():
-            _exec_kernel(spec, listeners)
+            _exec_kernel(spec, listeners, outbox)
         from coppice_kernel import kernel
 
-        kernel.serve(spec, listeners)
+        kernel.serve(spec, listeners, outbox)
     except BaseException:
         traceback.print_exc()
         os._exit(1)
@@ -60,12 +68,12 @@ def _prefer_for_oom():
         pass  # a sandbox without /proc: the largest process is taken, most often a kernel
 
 
-def _exec_kernel(spec, listeners):
+def _exec_kernel(spec, listeners, outbox):
     """A new interpreter, for variables that are read at import. The key is not in its arguments."""
     carrier = os.memfd_create("spec")
     os.write(carrier, json.dumps(spec).encode())
     os.lseek(carrier, 0, os.SEEK_SET)
-    sources = [*listeners, carrier]
+    sources = [*listeners, outbox, carrier]
     # First out of the way, then to their places: a place may hold another source.
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, SPEC + 1) for fd in sources]
     for place, fd in enumerate(high, FIRST_LISTENER):

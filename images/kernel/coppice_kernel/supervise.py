@@ -13,19 +13,26 @@ import time
 from collections import deque
 
 from coppice_kernel import ctl, kill, oom, preimport, process, start
+from coppice_kernel.outlet import Outlet
 
 SOCKET = "/run/coppice/ctl"
 RETRY_S = 0.05
 WAITING_MAX = 10000  # events kept while the gateway is away
+FULL = 4  # packets waiting for the gateway at which outboxes are not read any more
+LINES_TOLD = 200  # in hello, which is one packet
+DRAIN_MAX = 1000  # packets read of what an ended kernel left
 
 
 class Child:
     """A line as the supervisor sees it."""
 
-    def __init__(self, number, pid, link):
+    def __init__(self, number, kernel, pid, link, outlet):
         self.number = number
+        self.kernel = kernel
+        self.kernel_pid = 0  # until it is started
         self.pid = pid
         self.link = link
+        self.outlet = outlet
         self.end = None  # its last word, told once its process is gone too
         self.killed = False
         self.ooms = oom.count()
@@ -35,7 +42,8 @@ class Supervisor:
     def __init__(self, path=SOCKET):
         self.path = path
         self.gateway = None
-        self.waiting = deque(maxlen=WAITING_MAX)  # packets for the gateway
+        # (packet, True if only the gateway that is connected now is meant)
+        self.waiting = deque(maxlen=WAITING_MAX)
         self.lines = {}
         self.poll = select.poll()
         self.wake, self.wake_writer = process.wake_on_signals(signal.SIGCHLD, signal.SIGTERM)
@@ -67,21 +75,34 @@ class Supervisor:
             image=os.environ.get("COPPICE_IMAGE"),
             python=sys.version.split()[0],
             ipykernel=preimport.ipykernel_version(),
+            lines=[
+                f"{c.number}:{c.kernel_pid}:{c.kernel[:64]}"
+                for c in list(self.lines.values())[:LINES_TOLD]
+            ],
         )
 
     def disconnect(self):
         self.poll.unregister(self.gateway)
         self.gateway.close()
         self.gateway = None
+        for child in self.lines.values():
+            if child.outlet:
+                child.outlet.forget()
+        self.waiting = deque((w for w in self.waiting if not w[1]), maxlen=WAITING_MAX)
 
     def tell(self, name, **fields):
-        self.waiting.append(ctl.encode(name, **fields))
+        self.pass_on(ctl.encode(name, **fields))
+
+    def pass_on(self, packet, now_only=False):
+        if now_only and not self.gateway:
+            return
+        self.waiting.append((packet, now_only))
         self.flush()
 
     def flush(self):
         while self.gateway and self.waiting:
             try:
-                self.gateway.send(self.waiting[0])
+                self.gateway.send(self.waiting[0][0])
             except (BlockingIOError, InterruptedError):
                 self.poll.modify(self.gateway, select.POLLIN | select.POLLOUT)
                 return
@@ -117,17 +138,18 @@ class Supervisor:
             message = ctl.decode(packet, ctl.DOWN)
             if len(fds) != ctl.TABLE[message["type"]][2]:
                 raise ctl.Malformed(message["type"], f"came with {len(fds)} descriptors")
+            verb = {
+                "welcome": self.on_welcome,
+                "start": lambda m: self.on_start(m, fds),
+                "signal": lambda m: self.forward(m, packet),
+                "kill": lambda m: self.forward(m, packet),
+                "ack": lambda m: self.on_ack(m, packet),
+                "replay": self.on_replay,
+            }.get(message["type"])
+            if verb:
+                verb(message)
         except ctl.Malformed as e:
             self.tell("error", about=e.about, reason=e.reason)
-            return
-        verb = {
-            "welcome": self.on_welcome,
-            "start": lambda m: self.on_start(m, fds),
-            "signal": lambda m: self.forward(m, packet),
-            "kill": lambda m: self.forward(m, packet),
-        }.get(message["type"])
-        if verb:
-            verb(message)
 
     def on_welcome(self, message):
         if message["version"] != ctl.VERSION:
@@ -144,12 +166,14 @@ class Supervisor:
             self.tell("start_failed", line=number, reason="five endpoints are needed")
             return
         try:
-            pid, link = start.start(message, fds)
+            pid, link, outbox = start.start(message, fds)
         except OSError as e:
             self.tell("start_failed", line=number, reason=f"cannot fork: {e.strerror}")
             return
-        self.lines[number] = Child(number, pid, link)
+        child = Child(number, message["kernel"], pid, link, Outlet(number, outbox))
+        self.lines[number] = child
         self.poll.register(link, select.POLLIN)
+        self.poll.register(outbox, 0)
 
     def forward(self, message, packet):
         child = self.lines.get(message["line"])
@@ -177,17 +201,70 @@ class Supervisor:
             return
         try:
             message = ctl.decode(packet, ctl.UP)
+            name = message["type"]
+            if name not in ("started", "start_failed", "signalled", "exited"):
+                return
+            fields = {field: message.get(field) for field, _, _ in ctl.fields_of(name)}
+            fields["line"] = child.number
+            told = ctl.encode(name, **fields)
         except ctl.Malformed:
             return
-        name = message["type"]
-        if name not in ("started", "start_failed", "signalled", "exited"):
-            return
-        fields = {field: message.get(field) for field, _, _ in ctl.fields_of(name)}
-        fields["line"] = child.number
         if name in ("exited", "start_failed"):
-            child.end = child.end or (name, fields)
+            child.end = child.end or told
+            return
+        if name == "started":
+            child.kernel_pid = child.kernel_pid or fields["pid"]
+        self.pass_on(told)
+
+    # ---- outboxes ----
+
+    def outlet_of(self, number):
+        child = self.lines.get(number)
+        return child.outlet if child else None
+
+    def on_ack(self, message, packet):
+        outlet = self.outlet_of(message["line"])
+        if outlet:
+            outlet.ack(packet)
+
+    def on_replay(self, message):
+        outlet = self.outlet_of(message["line"])
+        if outlet:
+            outlet.replay(message["after"])
         else:
-            self.tell(name, **fields)
+            self.nobody_to_ask(message["line"])
+
+    def nobody_to_ask(self, number):
+        self.pass_on(ctl.encode("kept_end", line=number, dropped=-1), now_only=True)
+
+    def watch_outlets(self):
+        # Without a gateway they are read and what comes is dropped.
+        full = self.gateway is not None and len(self.waiting) >= FULL
+        for child in self.lines.values():
+            outlet = child.outlet
+            if outlet and outlet.polled != outlet.events(full):
+                outlet.polled = outlet.events(full)
+                self.poll.modify(outlet.link, outlet.polled)
+
+    def on_outlet(self, child):
+        child.outlet.push()
+        try:
+            packet = child.outlet.read()
+        except EOFError:
+            self.close_outlet(child)
+            return
+        if packet:
+            self.pass_on(packet, now_only=True)
+
+    def close_outlet(self, child):
+        outlet, child.outlet = child.outlet, None
+        if outlet:
+            self.poll.unregister(outlet.link)
+            outlet.link.close()
+            if outlet.asked:
+                self.nobody_to_ask(child.number)
+
+    # ---- ends ----
 
     def unlink(self, child):
         if child.link:
@@ -205,6 +282,10 @@ class Supervisor:
                 break
             self.on_line(child)
         self.unlink(child)
+        for _ in range(DRAIN_MAX):
+            if child.outlet:
+                self.on_outlet(child)
+        self.close_outlet(child)
 
     def reap(self):
         """Collects lines and, where a line was killed under its kernel, what it left to us."""
@@ -225,8 +306,7 @@ class Supervisor:
         del self.lines[child.number]
         left = self.end_strays()
         if child.end:
-            name, fields = child.end
-            self.tell(name, **fields)
+            self.pass_on(child.end)
             return
         code = os.waitstatus_to_exitcode(status)
         lost = code == -signal.SIGKILL and not child.killed and oom.count() > child.ooms
@@ -262,6 +342,7 @@ class Supervisor:
             self.reap()
 
     def turn(self, timeout_ms):
+        self.watch_outlets()
         for fd, _ in self.poll.poll(timeout_ms):
             if fd == self.wake.fileno():
                 self.on_wake()
@@ -270,11 +351,16 @@ class Supervisor:
                 if self.gateway:
                     self.on_gateway()
             else:
-                child = next(
-                    (c for c in self.lines.values() if c.link and c.link.fileno() == fd), None
-                )
-                if child:
-                    self.on_line(child)
+                self.on_child(fd)
+
+    def on_child(self, fd):
+        for child in self.lines.values():
+            if child.link and child.link.fileno() == fd:
+                self.on_line(child)
+                return
+            if child.outlet and child.outlet.link.fileno() == fd:
+                self.on_outlet(child)
+                return
 
     def serve(self):
         """Until SIGTERM; the container's init then ends everything."""

@@ -11,9 +11,10 @@
 #include "tests/lib/fake_engine.h"
 #include "tests/lib/test.h"
 
-#define GUARD_NS  UINT64_C(20000000000)
-#define UNUSED	  __attribute__((unused))
-#define NOTES_MAX 64
+#define GUARD_NS    UINT64_C(120000000000)
+#define TICK_MAX_MS 10
+#define UNUSED	    __attribute__((unused))
+#define NOTES_MAX   64
 
 struct fixture {
 	uv_loop_t loop;
@@ -26,6 +27,7 @@ struct fixture {
 	struct fake_engine *engine;
 	struct kernel *kernel;
 	bool frozen;
+	uint64_t ticked_ms;
 
 	unsigned ready, turns, deaths, notices, answers, ended, messages;
 	struct kernel_death death;
@@ -105,9 +107,11 @@ static void note_ended(void *data)
 static void on_tick(uv_timer_t *t)
 {
 	struct fixture *fx = t->data;
+	uint64_t ms = uv_now(&fx->loop) - fx->ticked_ms;
 
+	fx->ticked_ms = uv_now(&fx->loop);
 	if (!fx->frozen)
-		fake_clock_advance(fx->clock, 1);
+		fake_clock_advance(fx->clock, ms < TICK_MAX_MS ? ms : TICK_MAX_MS);
 }
 
 /* One look at everything; waits at most a tick. */
@@ -162,6 +166,7 @@ static void fixture_open(struct fixture *fx)
 	uv_loop_init(&fx->loop);
 	uv_timer_init(&fx->loop, &fx->tick);
 	fx->tick.data = fx;
+	fx->ticked_ms = uv_now(&fx->loop);
 	uv_timer_start(&fx->tick, on_tick, 1, 1);
 	log_init(&fx->log, NULL);
 	fx->clock = env.clock = clock_new(&fx->loop);

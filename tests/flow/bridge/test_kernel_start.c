@@ -58,6 +58,19 @@ TEST(kernel_start, asks_a_foreign_kernel_on_shell)
 	fixture_close(&fx);
 }
 
+TEST(kernel_start, speaks_curve)
+{
+	struct fixture fx;
+
+	fixture_open(&fx);
+	fx.engine->script.curve = true;
+	fixture_start(&fx);
+	send_request(&fx, CHANNEL_SHELL, "execute_request");
+	while (!fx.engine->kernel->requests[CHANNEL_SHELL])
+		fixture_turn(&fx);
+	fixture_close(&fx);
+}
+
 TEST(kernel_start, gives_up_in_time)
 {
 	struct fixture fx;
@@ -195,7 +208,7 @@ TEST(kernel_start, reports)
 
 RUN(TEST_ROW(kernel_start, becomes_ready), TEST_ROW(kernel_start, needs_iopub_too),
 	TEST_ROW(kernel_start, asks_a_foreign_kernel_on_shell),
-	TEST_ROW(kernel_start, gives_up_in_time),
+	TEST_ROW(kernel_start, speaks_curve), TEST_ROW(kernel_start, gives_up_in_time),
 	TEST_ROW(kernel_start, tells_an_exit_before_ready),
 	TEST_ROW(kernel_start, keeps_what_is_sent_while_starting),
 	TEST_ROW(kernel_start, refuses_a_wrong_environment), TEST_ROW(kernel_start, has_a_limit),

@@ -2,6 +2,7 @@
 passes descriptors. Needs nothing but the standard library; `Client` needs pyzmq."""
 
 import array
+import base64
 import hashlib
 import hmac
 import json
@@ -36,6 +37,7 @@ class FakeGateway:
         self.listener = listen(f"{self.folder}/ctl", socket.SOCK_SEQPACKET, 0o666)
         self.connection = None
         self.seen = []
+        self.kernels = {}
 
     def accept(self):
         self.listener.settimeout(self.timeout_s)
@@ -47,6 +49,7 @@ class FakeGateway:
 
     def hang_up(self):
         self.connection.close()
+        self.seen.clear()
 
     def close(self):
         for s in (self.connection, self.listener):
@@ -87,7 +90,7 @@ class FakeGateway:
             "start",
             [s.fileno() for s in made],
             line=line,
-            kernel=str(uuid.uuid4()),
+            kernel=self.kernels.setdefault(line, str(uuid.uuid4())),
             key=KEY,
             cwd=cwd,
             env=env or {},
@@ -102,21 +105,59 @@ class FakeGateway:
         self.send("kill", line=line)
         return self.expect("exited", line=line)
 
-    def client(self, line):
-        return Client([f"ipc://{self.folder}/{c}-{line}" for c in CHANNELS])
+    def replay(self, line, **after):
+        """What is kept of the channels named, as messages with their channel and id, and how many were
+        dropped. (Those of the last replay: an earlier one that it ended has no kept_end.)"""
+        self.send("replay", line=line, after=[f"{c}:{msg_id}" for c, msg_id in after.items()])
+        messages, blob = [], b""
+        while True:
+            m = self.receive()
+            if m["type"] == "kept_end" and m["line"] == line:
+                return messages, m["dropped"]
+            if m["type"] != "kept" or m["line"] != line:
+                self.seen.append(m)
+                continue
+            if m["id"] == 1 and m["offset"] == 0:
+                messages, blob = [], b""
+            assert (m["id"], m["offset"]) == (len(messages) + 1, len(blob))
+            blob += base64.b64decode(m["data"], validate=True)
+            if len(blob) == m["size"]:
+                message = unpack(unframe(blob))
+                messages.append({"channel": m["channel"], "id": message["header"]["msg_id"], **message})
+                blob = b""
+
+    def client(self, line, session=None):
+        return Client([f"ipc://{self.folder}/{c}-{line}" for c in CHANNELS], session=session)
+
+
+def unframe(blob):
+    """The frames of a `kept`: each behind its length."""
+    frames, at = [], 0
+    while at < len(blob):
+        size = int.from_bytes(blob[at : at + 4], "big")
+        frames.append(blob[at + 4 : at + 4 + size])
+        at += 4 + size
+    assert at == len(blob)
+    return frames
+
+
+def unpack(frames):
+    at = frames.index(b"<IDS|MSG>")
+    header, parent, metadata, content = (json.loads(f) for f in frames[at + 2 : at + 6])
+    return {"header": header, "parent": parent, "metadata": metadata, "content": content}
 
 
 class Client:
     """A Jupyter client of raw ZeroMQ sockets."""
 
-    def __init__(self, endpoints, timeout_s=60):
+    def __init__(self, endpoints, timeout_s=60, session=None):
         import zmq
 
         self.zmq = zmq
         self.timeout_s = timeout_s
         self.context = zmq.Context()
         kinds = (zmq.DEALER, zmq.SUB, zmq.DEALER, zmq.DEALER, zmq.REQ)
-        self.session = uuid.uuid4().hex
+        self.session = session or uuid.uuid4().hex
         for channel, endpoint, kind in zip(CHANNELS, endpoints, kinds):
             s = self.context.socket(kind)
             s.linger = 0
@@ -150,10 +191,7 @@ class Client:
         s = getattr(self, channel)
         if not s.poll(1000 * (timeout_s or self.timeout_s)):
             raise TimeoutError(f"nothing on {channel}")
-        frames = s.recv_multipart()
-        at = frames.index(b"<IDS|MSG>")
-        header, parent, metadata, content = (json.loads(f) for f in frames[at + 2 : at + 6])
-        return {"header": header, "parent": parent, "metadata": metadata, "content": content}
+        return unpack(s.recv_multipart())
 
     def reply(self, channel, msg_id, timeout_s=None):
         while True:

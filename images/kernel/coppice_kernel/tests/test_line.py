@@ -14,14 +14,14 @@ class Running:
     """A line whose `kernel` runs a function."""
 
     def __init__(self, monkeypatch, kernel):
-        def become(spec, listeners):
+        def become(spec, listeners, outbox):
             os.setsid()
             kernel()
             os._exit(0)
 
         monkeypatch.setattr(start, "_become_kernel", become)
         fds = [os.open(os.devnull, os.O_RDONLY) for _ in range(5)]
-        self.warden, self.link = start.start({"line": 7}, fds)
+        self.warden, self.link, self.outbox = start.start({"line": 7}, fds)
         for fd in fds:
             os.close(fd)
         self.link.setblocking(True)

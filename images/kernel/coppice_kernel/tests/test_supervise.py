@@ -17,9 +17,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 STUB = """
 import os, sys, time
 from coppice_kernel import start, supervise
-def become(spec, listeners):
+def become(spec, listeners, outbox):
     os.setsid()
-    exec(spec["env"].get("DO", "time.sleep(1000)"), {"os": os, "time": time, "fds": listeners})
+    exec(spec["env"].get("DO", "time.sleep(1000)"), {"os": os, "time": time, "fds": listeners, "outbox": outbox})
     os._exit(0)
 start._become_kernel = become
 supervise.main()
@@ -125,3 +125,122 @@ def test_a_killed_line_process_is_reported_and_leaves_nothing(gateway):
     assert (end["signal"], end["oom"]) == (9, False)
     children = f"/proc/{gateway.process.pid}/task/{gateway.process.pid}/children"
     assert pathlib.Path(children).read_text() == ""
+
+
+def test_hello_lists_the_lines_that_live(gateway):
+    assert gateway.accept()["lines"] == []
+    first, second = gateway.start(1), gateway.start(2)
+    gateway.kill(1)
+    gateway.hang_up()
+    kernels = gateway.kernels
+    assert gateway.accept()["lines"] == [f"2:{second}:{kernels[2]}"] and first
+    gateway.kill(2)
+    gateway.hang_up()
+    assert gateway.accept()["lines"] == []
+
+
+# A kernel with an outbox of its own, and what a guest may do with the descriptor.
+OUTBOX = """
+import sys
+sys.path.insert(0, {root!r})
+from coppice_kernel import deliver
+from coppice_kernel.tests.test_outbox import frames
+box = deliver.start(outbox)
+for n in range({count}): box.keep("iopub", frames(str(n), b"x" * {size}))
+os.close(fds[0])
+time.sleep(1000)
+"""
+
+
+def start_with_outbox(gateway, line, count, size=10):
+    gateway.start(line, env={"DO": OUTBOX.format(root=str(ROOT), count=count, size=size)})
+    # It closes its first listener once all is kept.
+    with socket.socket(socket.AF_UNIX) as s:
+        while True:
+            try:
+                s.connect(f"{gateway.folder}/shell-{line}")
+            except ConnectionRefusedError:
+                return
+            s.close()
+            s = socket.socket(socket.AF_UNIX)  # noqa: PLW2901
+
+
+def test_replay_over_ctl(gateway):
+    gateway.accept()
+    start_with_outbox(gateway, 1, 50)
+    gateway.send("ack", line=1, channel="iopub", msg_id="9")
+    messages, dropped = gateway.replay(1, iopub="19")
+    assert [m["id"] for m in messages] == [str(n) for n in range(20, 50)] and dropped == 0
+    assert len(gateway.replay(1, iopub="")[0]) == 40
+    gateway.kill(1)
+
+
+def test_replay_that_the_gateway_leaves_in_the_middle(gateway):
+    gateway.accept()
+    start_with_outbox(gateway, 1, 60, 100000)
+    for _ in range(3):
+        gateway.send("replay", line=1, after=["iopub:"])
+        gateway.expect("kept")
+        gateway.hang_up()
+        gateway.accept()
+    # Nothing of the answers before comes, and a second one in the same connection ends the first.
+    gateway.send("replay", line=1, after=["iopub:"])
+    messages, _ = gateway.replay(1, iopub="55")
+    assert [m["id"] for m in messages] == ["56", "57", "58", "59"]
+    gateway.kill(1)
+
+
+def test_a_stalled_gateway_stalls_the_answer_and_nothing_else(gateway):
+    gateway.accept()
+    start_with_outbox(gateway, 1, 100, 100000)
+    gateway.send("replay", line=1, after=["iopub:"])
+    gateway.send("signal", line=99, signal=2)
+    assert gateway.expect("signalled", line=99)["ok"] is False
+    children = pathlib.Path(f"/proc/{gateway.process.pid}/statm").read_text().split()
+    assert int(children[1]) * 4096 < 100 << 20
+    gateway.kill(1)
+    assert gateway.expect("kept_end", line=1)["dropped"] == -1
+
+
+def test_replay_without_anybody_to_ask(gateway):
+    gateway.accept()
+    assert gateway.replay(5, iopub="") == ([], -1)
+    gateway.start(1, env={"DO": "os.close(outbox); time.sleep(1000)"})
+    while gateway.replay(1, iopub="")[1] != -1:
+        pass
+    gateway.send("ack", line=1, channel="iopub", msg_id="x")
+    gateway.kill(1)
+
+
+FLOOD = """
+import socket
+s = socket.socket(fileno=outbox)
+n = 0
+while True:
+    n += 1
+    try:
+        s.send([b"x" * 60000, b"{}", b'{"type":"exited","line":2,"oom":false,"left":0}',
+            b'{"type":"kept_end","line":2,"dropped":0,"turn":0}'][n % 4])
+    except OSError:
+        os._exit(3)
+"""
+
+
+def test_a_guest_that_floods_its_end(gateway):
+    gateway.accept()
+    gateway.start(1, env={"DO": FLOOD})
+    gateway.start(2)
+    gateway.send("replay", line=1, after=["iopub:"])
+    gateway.send("signal", line=2, signal=15)
+    assert gateway.expect("exited", line=2)["signal"] == 15
+    assert {m["type"] for m in gateway.seen} <= {"signalled"}
+    gateway.kill(1)
+
+
+def test_a_replay_that_is_too_long_is_refused(gateway):
+    gateway.accept()
+    gateway.start(1)
+    bare = len(ctl.encode("replay", line=1, after=[""]))
+    gateway.send("replay", line=1, after=["x" * (ctl.PACKET_MAX - bare)])
+    assert gateway.expect("error", about="replay")["reason"]
+    gateway.kill(1)

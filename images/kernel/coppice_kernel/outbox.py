@@ -1,0 +1,179 @@
+"""What the kernel sent and the gateway has not acknowledged: kept for a gateway that comes back.
+
+Lives in the kernel's process. Sockets that were attached tell it what they send, each in its own
+thread; a thread of its own (deliver.py) takes acknowledgements and hands out what is kept.
+"""
+
+import json
+import os
+import threading
+from collections import deque
+from operator import itemgetter
+
+import zmq
+
+CHANNELS = ("iopub", "shell", "control", "stdin")
+LIMIT_BYTES = 64 << 20
+OVERHEAD_BYTES = 700  # of a small message: its objects
+LOST_NAMED = 50000  # ids of dropped messages that are remembered per channel
+DELIMITER = b"<IDS|MSG>"
+_ID = b'"msg_id"'
+
+
+def id_of(header):
+    """The msg_id of a packed header; "" if there is none."""
+    # What every packer writes, without parsing it: {"msg_id": "ID", ...
+    if header[1:9] == _ID and header[:1] == b"{":
+        begin = header.find(b'"', 9) + 1
+        end = header.find(b'"', begin)
+        found = header[begin:end]
+        if 0 < begin < 13 and end > 0 and b"\\" not in found:
+            return found.decode("utf-8", "replace")
+    try:
+        found = json.loads(header).get("msg_id")
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return found if isinstance(found, str) else ""
+
+
+def _bytes(frame):
+    """A copy of a frame that may change after it was sent."""
+    if type(frame) is bytes:
+        return frame
+    return frame.bytes if isinstance(frame, zmq.Frame) else memoryview(frame).tobytes()
+
+
+class _Channel:
+    def __init__(self):
+        self.kept = deque()  # (number, msg_id, frames, bytes)
+        self.numbers = {}  # msg_id -> number of the first message of that id
+        self.bytes = 0
+        self.lost = deque()  # ids of what was dropped and could still be asked for
+        self.lost_unnamed = 0  # what was dropped before these
+
+    def take_first(self):
+        number, msg_id, _, size = self.kept.popleft()
+        self.bytes -= size
+        if self.numbers.get(msg_id) == number:
+            del self.numbers[msg_id]
+        return msg_id, size
+
+    def drop_first(self):
+        msg_id, size = self.take_first()
+        self.note_lost(msg_id)
+        return size
+
+    def note_lost(self, msg_id):
+        self.lost.append(msg_id)
+        if len(self.lost) > LOST_NAMED:
+            self.lost.popleft()
+            self.lost_unnamed += 1
+
+    def lost_until(self, msg_id):
+        """How many of `lost` came up to and including msg_id; 0 if it is not among them."""
+        try:
+            return self.lost.index(msg_id) + 1 if msg_id else 0
+        except ValueError:
+            return 0
+
+    def forget_lost(self, count):
+        if count:
+            self.lost_unnamed = 0
+        for _ in range(count):
+            self.lost.popleft()
+
+
+class Outbox:
+    def __init__(self, limit_bytes=LIMIT_BYTES):
+        self._limit = limit_bytes
+        self._lock = threading.RLock()  # a signal's handler may send too
+        self._channels = {name: _Channel() for name in CHANNELS}
+        self._bytes = 0
+        self._number = 0  # over all channels
+        self._closed = False
+        os.register_at_fork(after_in_child=self._close)
+
+    def _close(self):
+        """In a fork of the kernel's process nobody acknowledges, and the lock may be held for ever."""
+        self._closed = True
+
+    def keep(self, channel, frames):
+        """Called before the frames are sent, so that nothing is sent that is not here."""
+        if self._closed:
+            return
+        frames = [f if type(f) is bytes else _bytes(f) for f in frames]
+        try:
+            at = frames.index(DELIMITER)
+            msg_id = id_of(frames[at + 2])
+        except (ValueError, IndexError):
+            return  # not a message
+        if at and frames[0][:1] == b"\0":
+            return  # to the debugger: a peer that gave itself no name
+        frames = frames[at:]
+        size = sum(map(len, frames)) + OVERHEAD_BYTES
+        kept = self._channels[channel]
+        with self._lock:
+            self._number += 1
+            if size > self._limit:
+                self._drop_all(kept, msg_id)
+                return
+            kept.kept.append((self._number, msg_id, frames, size))
+            if msg_id:
+                kept.numbers.setdefault(msg_id, self._number)
+            kept.bytes += size
+            self._bytes += size
+            while self._bytes > self._limit:
+                fullest = max(self._channels.values(), key=lambda c: c.bytes)
+                self._bytes -= fullest.drop_first()
+
+    def _drop_all(self, kept, msg_id):
+        """A message that is too large by itself: those before it go too, so that what is kept of a
+        channel has no gap but before its first."""
+        while kept.kept:
+            self._bytes -= kept.drop_first()
+        kept.note_lost(msg_id)
+
+    def ack(self, channel, msg_id):
+        kept = self._channels.get(channel)
+        if kept is None:
+            return
+        with self._lock:
+            last = kept.numbers.get(msg_id)
+            if last is None:
+                kept.forget_lost(kept.lost_until(msg_id))
+                return
+            kept.forget_lost(len(kept.lost))
+            while kept.kept and kept.kept[0][0] <= last:
+                self._bytes -= kept.take_first()[1]
+
+    def after(self, marks):
+        """marks: channel -> msg_id. Returns what was sent after them, as (channel, frames) in order of
+        sending over all of them, and how many of these were dropped."""
+        found, dropped = [], 0
+        with self._lock:
+            for channel, msg_id in marks.items():
+                kept = self._channels[channel]
+                last = kept.numbers.get(msg_id)
+                found += [(k[0], channel, k[2]) for k in kept.kept if k[0] > (last or 0)]
+                if last is None:
+                    until = kept.lost_until(msg_id)
+                    dropped += len(kept.lost) - until if until else kept.lost_unnamed + len(kept.lost)
+        found.sort(key=itemgetter(0))
+        return [(channel, frames) for _, channel, frames in found], dropped
+
+    def attach(self, socket, channel):
+        """From now on what the socket sends is kept."""
+        socket.__class__ = KeptSocket
+        socket._outbox = self
+        socket._channel = channel
+
+
+class KeptSocket(zmq.Socket):
+    """The lowest place that every message of a channel passes, whichever thread or stream sends it."""
+
+    _outbox = None
+    _channel = None
+
+    def send_multipart(self, msg_parts, *args, **kwargs):
+        self._outbox.keep(self._channel, msg_parts)
+        return super().send_multipart(msg_parts, *args, **kwargs)
