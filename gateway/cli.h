@@ -34,7 +34,9 @@ int cli_fail(const struct err *err);
 struct cli_server {
 	char url[1024]; /* without a slash at its end */
 	char token[256];
-	long pid; /* 0: not known */
+	char ca_file[4096]; /* its certificate, or "" */
+	bool any_name;	    /* which need not name the URL's host */
+	long pid;	    /* 0: not known */
 };
 
 int server_file_write(const struct config *config, const char *url, struct err *err);
@@ -47,7 +49,9 @@ int cli_server_find(const struct config *config, const char *url, const char *to
 struct cli_question {
 	const char *unix_socket; /* NULL: TCP */
 	const char *url;
-	const char *token;  /* NULL: none */
+	const char *token;   /* NULL: none */
+	const char *ca_file; /* as in struct http_call */
+	bool any_name;
 	int status;	    /* HTTP; 0: no answer, then err says why */
 	struct cJSON *tree; /* NULL unless JSON came */
 	struct err err;

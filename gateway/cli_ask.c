@@ -51,6 +51,8 @@ static void send_question(struct asking *a, struct question_link *link)
 		.unix_socket = q->unix_socket,
 		.url = q->url,
 		.authorization = q->token ? authorization : NULL,
+		.ca_file = q->ca_file,
+		.any_name = q->any_name,
 		.timeout_ms = ASK_TIMEOUT_MS,
 		.max_bytes = ASK_BYTES_MAX,
 		.done = on_answer,
@@ -100,10 +102,13 @@ int cli_ask_server(const struct cli_server *server, const char *const *paths, si
 	for (size_t i = 0; i < n; i++) {
 		char *url = urls + i * size;
 		(void)snprintf(url, size, "%s%s", server->url, paths[i]); /* paths are short */
-		questions[i] = (struct cli_question){.url = url, .token = server->token};
+		questions[i] = (struct cli_question){.url = url,
+			.token = server->token,
+			.ca_file = *server->ca_file ? server->ca_file : NULL,
+			.any_name = server->any_name};
 	}
 	int status = cli_ask(questions, n, err);
 	for (size_t i = 0; i < n; i++)
-		questions[i].url = NULL; /* freed with urls */
+		questions[i].url = questions[i].ca_file = NULL; /* freed with urls; the server's */
 	return status;
 }

@@ -22,9 +22,18 @@ static int server_file_path(const struct config *config, char ret_path[PATH_MAX]
 	return 0;
 }
 
+/* tls_cert as other folders see it; "" if there is none. */
+static void find_cert(const struct config *config, char ret_path[PATH_MAX])
+{
+	const char *cert = config->tls_cert ? config->tls_cert : "";
+	if (!*cert || !realpath(cert, ret_path))
+		ret_path[0] = '\0';
+}
+
 int server_file_write(const struct config *config, const char *url, struct err *err)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], cert[PATH_MAX];
+	find_cert(config, cert);
 	int status = server_file_path(config, path, err);
 	if (status != 0)
 		return status;
@@ -35,6 +44,10 @@ int server_file_write(const struct config *config, const char *url, struct err *
 	(void)buf_add_json_string(&text, url, strlen(url));
 	(void)buf_addf(&text, ",\"pid\":%ld,\"token_file\":", (long)getpid());
 	(void)buf_add_json_string(&text, config->token_file, strlen(config->token_file));
+	if (*cert) {
+		(void)buf_add_text(&text, ",\"tls_cert\":");
+		(void)buf_add_json_string(&text, cert, strlen(cert));
+	}
 	(void)buf_add_text(&text, "}\n");
 	status = buf_check(&text, path, err);
 	return status != 0 ? status : file_write(path, text.data, text.len, err);
@@ -92,6 +105,7 @@ static int read_server_file(
 	cJSON *tree = cJSON_ParseWithLength((const char *)text.data, text.len);
 	copy_member(tree, "url", ret->url, sizeof ret->url);
 	copy_member(tree, "token_file", token_file, PATH_MAX);
+	copy_member(tree, "tls_cert", ret->ca_file, sizeof ret->ca_file);
 	ret->pid = (long)cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(tree, "pid"));
 	cJSON_Delete(tree);
 	if (!*ret->url || ret->pid <= 0)
@@ -101,6 +115,16 @@ static int read_server_file(
 			"the gateway of %s (pid %ld) runs no more; start it with: coppice serve",
 			config->data_dir, ret->pid);
 	return 0;
+}
+
+/* A certificate for the name that others use says nothing of the address that we ask: it must be
+ * that very one, then. A name must be in it. */
+static bool is_address(const char *url)
+{
+	const char *host = strstr(url, "://");
+	host = host ? host + 3 : url;
+	size_t len = strcspn(host, ":/");
+	return *host == '[' || (len > 0 && strspn(host, "0123456789.") >= len);
 }
 
 static void trim_slash(char *url)
@@ -121,6 +145,7 @@ int cli_server_find(const struct config *config, const char *url, const char *to
 		int status = read_server_file(config, &found, token_file, err);
 		if (status != 0)
 			return status;
+		found.any_name = *found.ca_file && is_address(found.url);
 	} else if (!*url || !copy_text(found.url, sizeof found.url, url, strlen(url))) {
 		return err_set(err, E_INVALID, "--url needs a value like http://127.0.0.1:8899");
 	}

@@ -297,6 +297,10 @@ static bool set_options(struct http_request *r, const struct http_call *call)
 		  SET(WRITEFUNCTION, on_body) && SET(WRITEDATA, r) && SET(TIMEOUT_MS, timeout);
 	/* A proxy of the environment must not come between us and a local peer, nor see a token. */
 	ok = ok && SET(PROXY, "");
+	if (ok && call->ca_file)
+		ok = SET(CAINFO, call->ca_file);
+	if (ok && call->any_name)
+		ok = SET(SSL_VERIFYHOST, 0L);
 	if (ok && call->unix_socket)
 		ok = SET(UNIX_SOCKET_PATH, call->unix_socket);
 	ok = ok && set_body(r, call) && SET(CUSTOMREQUEST, call->method);

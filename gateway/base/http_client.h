@@ -16,6 +16,8 @@ struct http_call {
 	const char *url;	   /* "http://engine/v1.41/containers/create" */
 	const char *body;	   /* JSON text or NULL; borrowed for the call */
 	const char *authorization; /* whole header value or NULL */
+	const char *ca_file;	   /* PEM; trusted in the place of the system's, or NULL */
+	bool any_name;		   /* the certificate need not name the URL's host */
 	uint64_t timeout_ms;	   /* whole request */
 	size_t max_bytes;	   /* of the answer's body */
 	/* status 0: no answer, err says why (E_UNAVAILABLE, E_TIMEOUT, E_TOO_BIG). body is

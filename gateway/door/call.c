@@ -70,11 +70,25 @@ const char *call_query(const struct call *r, const char *key)
 	return NULL;
 }
 
+/* cJSON would end a text there, and another text than was sent would be meant. In JSON that was
+ * scanned a backslash stands in strings only, with its partner behind it. */
+static bool holds_nul(struct bytes json)
+{
+	for (size_t i = 0; i + 1 < json.len; i++) {
+		if (json.data[i] != '\\')
+			continue;
+		if (json.len - i >= 6 && memcmp(json.data + i, "\\u0000", 6) == 0)
+			return true;
+		i++;
+	}
+	return false;
+}
+
 int call_json(const struct call *r, struct cJSON **ret, struct err *err)
 {
 	struct bytes body = {r->body.data, r->body.len};
 	size_t blank = 0;
-	while (blank < body.len && strchr(" \t\r\n", body.data[blank]))
+	while (blank < body.len && memchr(" \t\r\n", body.data[blank], 4))
 		blank++;
 	*ret = NULL;
 	if (blank == body.len)
@@ -86,6 +100,8 @@ int call_json(const struct call *r, struct cJSON **ret, struct err *err)
 	}
 	if (!json_is_object(body))
 		return err_set(err, E_INVALID, "the request's body is no JSON object");
+	if (holds_nul(body))
+		return err_set(err, E_INVALID, "the request's body: a text with NUL (\\u0000)");
 	*ret = cJSON_ParseWithLength((const char *)body.data, body.len);
 	return *ret ? 0 : err_set(err, E_INVALID, "the request's body cannot be read");
 }

@@ -167,43 +167,6 @@ int decode_message(const struct inbound *in, struct jmsg **ret_msg, struct err *
 	return decode_legacy(in->data, ret_msg, err);
 }
 
-static bool v1_header(struct bytes f, struct bytes *ret)
-{
-	if (f.len < 32)
-		return false;
-	uint64_t from = get_u64(f.data + 16), to = get_u64(f.data + 24);
-	if (from > to || to > f.len)
-		return false;
-	*ret = (struct bytes){f.data + from, (size_t)(to - from)};
-	return true;
-}
-
-static bool parts_header(struct bytes f, struct bytes *ret)
-{
-	struct json_want wants[WANTS];
-	if (f.len < 12 || f.data[0] != 0)
-		return false;
-	size_t from = get_u32(f.data + 4), to = get_u32(f.data + 8);
-	if (from > to || to > f.len)
-		return false;
-	if (scan_json((struct bytes){f.data + from, to - from}, wants, NULL) != 0)
-		return false;
-	*ret = wants[WANT_HEADER].value;
-	return true;
-}
-
-int decode_head(const struct inbound *in, struct jmsg **ret_msg, struct err *err)
-{
-	struct jmsg_source source = {.channel = CHANNEL_SHELL};
-	struct bytes *header = &source.part[PART_HEADER];
-	bool found = in->framing == FRAMING_V1 ? v1_header(in->data, header)
-					       : parts_header(in->data, header);
-	if (!found)
-		return err_set(err, E_INVALID, "no header within %zu bytes", in->data.len);
-	source.part[PART_CONTENT] = (struct bytes){(const uint8_t *)"{}", 2};
-	return jmsg_new(&source, false, ret_msg, err);
-}
-
 unsigned decode_close_code(int code)
 {
 	switch (code) {

@@ -28,10 +28,6 @@ struct inbound {
  * frame that was not negotiated (1008); E_TOO_BIG, E_NOMEM. */
 int decode_message(const struct inbound *in, struct jmsg **ret_msg, struct err *err);
 
-/* From the first bytes of a message that was too long to be kept: one with its header and nothing
- * else, so that an answer can name it. E_INVALID if the header is not within these bytes. */
-int decode_head(const struct inbound *in, struct jmsg **ret_msg, struct err *err);
-
 unsigned decode_close_code(int code);
 
 #endif

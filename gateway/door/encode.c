@@ -88,8 +88,7 @@ static int build_legacy(struct entry *e, struct err *err)
 		return status;
 	size_t len = 0;
 	uint8_t *data = buf_take(&b, &len);
-	e->legacy = (struct bytes){data + JMSG_HEADROOM, len - JMSG_HEADROOM};
-	e->legacy_binary = binary;
+	entry_keep_legacy(e, (struct bytes){data + JMSG_HEADROOM, len - JMSG_HEADROOM}, binary);
 	return 0;
 }
 

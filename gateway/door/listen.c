@@ -9,7 +9,7 @@
 #include "gateway/door/listen_parts.h"
 
 #define END_PATIENCE_MS	  2000
-#define HEADER_DATA_BYTES 16384 /* tokens may be long */
+#define HEADER_DATA_BYTES 65535 /* as Jupyter Server; beyond it lws hangs up without an answer */
 #define READ_BYTES	  16384
 #define WS_READ_BYTES	  2048 /* held per WebSocket */
 #define WRITE_BYTES	  (1u << 20)
@@ -149,20 +149,22 @@ static void on_flush(uv_prepare_t *flush)
 
 /* ---- open ---- */
 
+/* Each token that comes in is a way in. */
 static int check_guard(const struct gateway *gw, const struct listen_address *a, struct err *err)
 {
-	const struct owner *owner = owners_first(gw->owners);
+	const char *listen = gw->config.listen;
 	if (a->loopback)
 		return 0;
-	if (owners_count(gw->owners) == 0 || !owner)
+	if (owners_count(gw->owners) == 0)
 		return err_set(err, E_INVALID,
-			"listen: %s can be reached by others, and there is no token",
-			gw->config.listen);
-	if (strlen(owner->secret) < AUTH_SECRET_MIN)
-		return err_set(err, E_INVALID,
-			"listen: %s can be reached by others, and the token `%s` has less than %d "
-			"characters",
-			gw->config.listen, owner->name, AUTH_SECRET_MIN);
+			"listen: %s can be reached by others, and there is no token", listen);
+	for (const struct owner *o = owners_next(gw->owners, NULL); o;
+		o = owners_next(gw->owners, o))
+		if (strlen(o->secret) < AUTH_SECRET_MIN)
+			return err_set(err, E_INVALID,
+				"listen: %s can be reached by others, and the token `%s` has less "
+				"than %d characters",
+				listen, o->name, AUTH_SECRET_MIN);
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 #include "gateway/door/route.h"
 
 #define DRAIN_MAX  (64u << 20) /* of a body that was refused; then the line is cut */
-#define HEADER_MAX 16384
+#define HEADER_MAX 65535
 
 _Static_assert(ANSWER_HEADROOM >= LWS_PRE, "lws_write() wants room before the data");
 

@@ -13,6 +13,42 @@ const struct cJSON *rest_object(const struct cJSON *body, const char *key)
 	return cJSON_IsObject(item) ? item : NULL;
 }
 
+static bool is_texts(const struct cJSON *object)
+{
+	const struct cJSON *item;
+	if (!cJSON_IsObject(object))
+		return false;
+	cJSON_ArrayForEach (item, object)
+		if (!cJSON_IsString(item))
+			return false;
+	return true;
+}
+
+static bool is_kind(const struct cJSON *item, enum rest_kind kind)
+{
+	switch (kind) {
+	case REST_TEXT:
+		return cJSON_IsString(item);
+	case REST_TEXTS:
+		return is_texts(item);
+	default:
+		return cJSON_IsObject(item);
+	}
+}
+
+int rest_check(const struct cJSON *body, const char *where, const struct rest_member *members,
+	size_t n, struct err *err)
+{
+	static const char *const kinds[] = {"a string", "an object of strings", "an object"};
+	for (size_t i = 0; i < n; i++) {
+		const struct cJSON *item = cJSON_GetObjectItemCaseSensitive(body, members[i].key);
+		if (item && !cJSON_IsNull(item) && !is_kind(item, members[i].kind))
+			return err_set(err, E_INVALID, "%s%s must be %s", where, members[i].key,
+				kinds[members[i].kind]);
+	}
+	return 0;
+}
+
 void rest_location(struct call *r, const char *path, const char *id)
 {
 	AUTO(buf_done) struct buf value;

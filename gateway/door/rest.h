@@ -8,6 +8,17 @@
 const char *rest_text(const struct cJSON *body, const char *key);
 const struct cJSON *rest_object(const struct cJSON *body, const char *key);
 
+/* What a body's member must be, if it is there at all and not null. */
+enum rest_kind { REST_TEXT, REST_TEXTS, REST_OBJECT }; /* TEXTS: an object of texts */
+struct rest_member {
+	const char *key;
+	enum rest_kind kind;
+};
+
+/* E_INVALID names the first of n members that is of another kind. body may be NULL. */
+int rest_check(const struct cJSON *body, const char *where, const struct rest_member *members,
+	size_t n, struct err *err);
+
 /* Location: base_url, path, id. */
 void rest_location(struct call *r, const char *path, const char *id);
 

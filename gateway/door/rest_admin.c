@@ -1,6 +1,7 @@
 #include "gateway/spine/admin.h"
 
 #include <cjson/cJSON.h>
+#include <string.h>
 
 #include "gateway/door/route.h"
 
@@ -13,11 +14,28 @@ static void healthz_get(struct call *r)
 	answer_json(r, 200, tree);
 }
 
+/* The spine knows nothing of the door, so the door's own figures are put beside the spine's here.
+ */
+static void add_door_metrics(const struct door *d, struct buf *b)
+{
+	struct cJSON *counters = door_counters(d);
+	const struct cJSON *item;
+	cJSON_ArrayForEach (item, counters) {
+		bool gauge = strcmp(item->string, "sockets") == 0;
+		const char *end = gauge ? "" : "_total";
+		(void)buf_addf(b, "# TYPE coppice_door_%s%s %s\ncoppice_door_%s%s %.0f\n",
+			item->string, end, gauge ? "gauge" : "counter", item->string, end,
+			item->valuedouble); /* what fits is shown */
+	}
+	cJSON_Delete(counters);
+}
+
 static void metrics_get(struct call *r)
 {
 	AUTO(buf_done) struct buf text;
 	buf_init(&text, METRICS_MAX);
 	admin_metrics(r->door->gw, &text);
+	add_door_metrics(r->door, &text);
 	answer_bytes(r, 200, "text/plain; version=0.0.4; charset=utf-8",
 		(struct bytes){text.data, text.len});
 }
@@ -26,6 +44,8 @@ static void show_get(struct call *r)
 {
 	struct err err;
 	struct cJSON *tree = admin_show(r->door->gw, r->param[0]);
+	if (tree && strcmp(r->param[0], "counters") == 0)
+		(void)cJSON_AddItemToObject(tree, "door", door_counters(r->door)); /* or not */
 	if (tree) {
 		answer_json(r, 200, tree);
 		return;

@@ -1,7 +1,10 @@
+#include <cjson/cJSON.h>
 #include <string.h>
 
+#include "gateway/base/jmsg.h"
 #include "gateway/door/auth.h"
 #include "gateway/door/channels.h"
+#include "gateway/door/rest.h"
 #include "gateway/door/route.h"
 
 #define CHANNELS_PATH "/api/kernels/{id}/channels"
@@ -55,6 +58,31 @@ static unsigned find_traits(const struct call *r, const char *session_id)
 	return TRAIT_CAPPED | TRAIT_NO_BINARY;
 }
 
+/* Said before the upgrade, what the spine would refuse after it: a page then asks for the kernel
+ * and shows what it is, instead of connecting again and again. */
+static int check_desk(const struct desk *desk, struct err *err)
+{
+	struct cJSON *model = desk_model(desk);
+	const char *state = rest_text(model, "execution_state");
+	const char *reason = rest_text(model, "reason");
+	int status = 0;
+	if (state && strcmp(state, "dead") == 0)
+		status = err_set(
+			err, E_DEAD, "the kernel is dead: %s", reason ? reason : "it has ended");
+	cJSON_Delete(model);
+	return status;
+}
+
+static int read_session_id(const struct call *r, const char **ret, struct err *err)
+{
+	const char *id = call_query(r, "session_id");
+	if (id && strlen(id) >= JMSG_ID_MAX)
+		return err_set(
+			err, E_INVALID, "session_id is longer than %d bytes", JMSG_ID_MAX - 1);
+	*ret = id && id[0] != '\0' ? id : NULL;
+	return 0;
+}
+
 int channels_admit(struct call *r, struct socket_setup *ret, struct err *err)
 {
 	const char *path = call_path(r);
@@ -64,12 +92,13 @@ int channels_admit(struct call *r, struct socket_setup *ret, struct err *err)
 	if (status == 0)
 		status = kernels_find(r->door->gw->kernels, r->owner, r->param[0], &ret->desk, err);
 	if (status == 0)
+		status = check_desk(ret->desk, err);
+	if (status == 0)
+		status = read_session_id(r, &ret->session_id, err);
+	if (status == 0)
 		status = negotiate(r->header[HEADER_WS_PROTOCOL], &ret->framing, err);
 	if (status != 0)
 		return status;
-	ret->session_id = call_query(r, "session_id");
-	if (ret->session_id && ret->session_id[0] == '\0')
-		ret->session_id = NULL;
 	ret->traits = find_traits(r, ret->session_id);
 	return 0;
 }

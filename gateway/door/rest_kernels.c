@@ -14,6 +14,13 @@ static void list_get(struct call *r)
 	answer_json(r, 200, kernels_list(r->door->gw->kernels, r->owner));
 }
 
+static int check_start(const struct cJSON *body, struct err *err)
+{
+	static const struct rest_member members[] = {{"name", REST_TEXT}, {"kernel_id", REST_TEXT},
+		{"path", REST_TEXT}, {"env", REST_TEXTS}};
+	return rest_check(body, "", members, ARRAY_LEN(members), err);
+}
+
 /* `env` belongs to this request alone: it travels in it and is kept nowhere else. */
 static void list_post(struct call *r)
 {
@@ -21,6 +28,8 @@ static void list_post(struct call *r)
 	struct desk *desk = NULL;
 	struct cJSON *body = NULL;
 	int status = call_json(r, &body, &err);
+	if (status == 0)
+		status = check_start(body, &err);
 	if (status == 0) {
 		struct kernels_start start = {
 			.owner = r->owner,

@@ -18,13 +18,27 @@ static void answer_model(struct call *r, int status, struct cJSON *model, const 
 		answer_json(r, status, model);
 }
 
-/* The body, or {} for none. */
+static int check_body(const struct cJSON *body, struct err *err)
+{
+	static const struct rest_member members[] = {{"path", REST_TEXT}, {"name", REST_TEXT},
+		{"type", REST_TEXT}, {"kernel", REST_OBJECT}, {"notebook", REST_OBJECT}};
+	static const struct rest_member of_kernel[] = {{"id", REST_TEXT}, {"name", REST_TEXT}};
+	int status = rest_check(body, "", members, ARRAY_LEN(members), err);
+	if (status != 0)
+		return status;
+	return rest_check(
+		rest_object(body, "kernel"), "kernel.", of_kernel, ARRAY_LEN(of_kernel), err);
+}
+
+/* The body, or {} for none; the caller frees it on failure too. */
 static int read_body(struct call *r, struct cJSON **ret, struct err *err)
 {
 	int status = call_json(r, ret, err);
 	if (status == 0 && !*ret)
 		*ret = cJSON_CreateObject();
-	return status != 0 || *ret ? status : err_set(err, E_NOMEM, "out of memory");
+	if (status == 0 && !*ret)
+		return err_set(err, E_NOMEM, "out of memory");
+	return status == 0 ? check_body(*ret, err) : status;
 }
 
 static void list_post(struct call *r)

@@ -48,12 +48,25 @@ static void on_patience(struct timer *t)
 	s->carrier->cut(s->wire);
 }
 
+/* A ping waits for the end of the message that is under way: until then the peer lives as long as
+ * it takes bytes of that. */
+static void look_at_progress(struct socket *s)
+{
+	uint64_t acked = 0, unacked = 0;
+	if (!s->carrier->positions(s->wire, &acked, &unacked))
+		return;
+	if (s->ping_due && acked > s->acked)
+		socket_heard(s);
+	s->acked = acked;
+}
+
 /* A peer that answers nothing for ws_ping_timeout is gone. Only pings that were sent count, so that
  * a machine which slept is asked first. */
 static void on_ping(struct timer *t)
 {
 	struct socket *s = CONTAINER_OF(t, struct socket, ping);
 	const struct config *config = &s->door->gw->config;
+	look_at_progress(s);
 	if (s->unanswered * config->ws_ping_interval >= config->ws_ping_timeout) {
 		socket_close(s, CLOSE_TROUBLE, "no answer to pings", false);
 		return;
@@ -127,7 +140,7 @@ void socket_free(struct socket *s)
 	socket_drop_outgoing(s);
 	timer_stop(d->gw->clock, &s->ping);
 	timer_stop(d->gw->clock, &s->patience);
-	buf_done(&s->in);
+	socket_in_done(s);
 	delivery_done(&s->sent);
 	free(s->session);
 	free(s->close_reason);

@@ -35,6 +35,8 @@ enum client_trait {
 };
 #define CAPPED_MAX (10u << 20)
 
+struct head; /* head.h */
+
 struct socket_setup {
 	struct desk *desk;
 	const char *session_id; /* or NULL */
@@ -56,7 +58,7 @@ struct socket {
 	uint64_t who; /* hash of kernel and session: see door.told */
 	/* in */
 	struct buf in;
-	bool in_open, in_dropped;
+	struct head *dropped; /* of a message over the limit, while it goes by */
 	/* out */
 	struct list notices; /* our own messages, before the journal's */
 	unsigned n_notices;
@@ -72,6 +74,7 @@ struct socket {
 	/* end */
 	struct timer ping, patience;
 	unsigned unanswered;
+	uint64_t acked; /* at the last ping: where TCP stood */
 	bool ping_due, mute, peer_closed;
 	unsigned close_code; /* 0: open */
 	char *close_reason;

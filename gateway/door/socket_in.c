@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "gateway/door/head.h"
 #include "gateway/door/say.h"
 #include "gateway/door/socket_parts.h"
 
@@ -33,26 +34,54 @@ static int refuse_request(struct socket *s, const struct jmsg *request, const ch
 	return ok ? status : E_TOO_BIG;
 }
 
+static void forget_dropped(struct socket *s)
+{
+	if (s->dropped)
+		head_done(s->dropped);
+	free(s->dropped);
+	s->dropped = NULL;
+}
+
 /* A message over the limit is dropped, not the socket, as long as that can be said. */
-static void drop_message(struct socket *s, bool binary)
+static void tell_dropped(struct socket *s)
 {
 	char text[160];
 	struct entry *e = NULL;
 	AUTO(jmsg_unrefp) struct jmsg *head = NULL;
-	struct inbound in = {s->framing, binary, {s->in.data, s->in.len}};
 	struct bytes parent = {0};
 	(void)snprintf(text, sizeof text,
 		"coppice: a message of more than %lld bytes was not taken (option message_limit)\n",
 		(long long)s->door->gw->config.message_limit); /* fits */
-	if (decode_head(&in, &head, NULL) == 0)
+	if (head_message(s->dropped, &head, NULL) == 0)
 		parent = head->part[PART_HEADER];
 	s->door->counters.kept_back++;
-	s->in_dropped = true;
 	int status = say_stream(socket_session(s), parent, text, 0, &e, NULL);
 	if (status != 0 || !socket_notice(s, e) || (head && refuse_request(s, head, text) != 0))
 		socket_close(s, CLOSE_TOO_BIG, text, false);
-	buf_done(&s->in);
 	socket_wake(s);
+}
+
+static void drop_message(struct socket *s)
+{
+	s->dropped = xcalloc(1, sizeof *s->dropped);
+	head_init(s->dropped, s->framing);
+	head_add(s->dropped, (struct bytes){s->in.data, s->in.len});
+	buf_done(&s->in);
+}
+
+void socket_in_done(struct socket *s)
+{
+	forget_dropped(s);
+	buf_done(&s->in); /* an idle socket holds no buffer */
+}
+
+static void message_ended(struct socket *s, bool binary)
+{
+	if (s->dropped)
+		tell_dropped(s);
+	else
+		take_message(s, (struct bytes){s->in.data, s->in.len}, binary);
+	socket_in_done(s);
 }
 
 static bool deaf(const struct socket *s)
@@ -66,23 +95,23 @@ void socket_receive(struct socket *s, const struct piece *piece)
 	s->door->counters.bytes_in += piece->data.len;
 	if (deaf(s))
 		return;
-	if (piece->first) {
-		buf_reset(&s->in);
-		s->in_dropped = false;
-		if (piece->final && piece->data.len <= s->in.max) {
-			take_message(s, piece->data, piece->binary);
-			return;
-		}
-	}
-	if (s->in_dropped)
+	if (piece->first)
+		socket_in_done(s); /* nothing is there, unless the carrier is at fault */
+	if (piece->first && piece->final && piece->data.len <= s->in.max) {
+		take_message(s, piece->data, piece->binary);
 		return;
-	int status = buf_add(&s->in, piece->data.data, piece->data.len);
-	if (status == E_NOMEM)
+	}
+	int status = 0;
+	if (!s->dropped)
+		status = buf_add(&s->in, piece->data.data, piece->data.len);
+	if (status == E_NOMEM) {
 		socket_close(s, CLOSE_TROUBLE, "out of memory", false);
-	else if (status != 0)
-		drop_message(s, piece->binary);
-	else if (piece->final)
-		take_message(s, (struct bytes){s->in.data, s->in.len}, piece->binary);
+		return;
+	}
+	if (status != 0)
+		drop_message(s);
+	if (s->dropped)
+		head_add(s->dropped, piece->data);
 	if (piece->final)
-		buf_done(&s->in); /* an idle socket holds no buffer */
+		message_ended(s, piece->binary);
 }

@@ -214,7 +214,7 @@ static void entry_sent(struct socket *s)
 static bool fill(struct socket *s)
 {
 	struct outbox *out = &s->door->out;
-	if (s->ping_due && s->at == 0)
+	if (s->ping_due && (!s->entry || s->at == 0))
 		s->ping_due = !outbox_add_ping(out);
 	while (!s->mute && (s->entry || pull(s))) {
 		enum opcode opcode = s->binary ? OPCODE_BINARY : OPCODE_TEXT;
@@ -251,10 +251,13 @@ static bool must_wait(struct socket *s, uint64_t from)
 	return true;
 }
 
-/* All that was to be said was said, or is not to be said any more. */
+/* All that was to be said was said, or is not to be said any more; not so while the rest is still
+ * being read from the journal's file. */
 static void end(struct socket *s)
 {
 	if (s->close_code == 0 || s->carrier->busy(s->wire))
+		return;
+	if (!s->mute && s->client && client_waits(s->client))
 		return;
 	socket_detach(s);
 	s->unacked_max = socket_unacked(s);

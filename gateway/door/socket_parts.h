@@ -4,6 +4,8 @@
 
 #include "gateway/door/socket.h"
 
+/* Forgets the message that is half received. */
+void socket_in_done(struct socket *s);
 /* Tells the spine what the peer has, and lets the client go. */
 void socket_detach(struct socket *s);
 void socket_drop_outgoing(struct socket *s);

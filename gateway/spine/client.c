@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gateway/spine/desk.h"
+#include "gateway/spine/merge.h"
 #include "gateway/spine/notice.h"
 #include "gateway/spine/relay.h"
 
@@ -16,6 +17,7 @@ struct client {
 	char session_id[JMSG_ID_MAX];
 	bool keeps; /* named by its session_id: kept while it is gone */
 	bool attached, closing;
+	bool old; /* its socket is from before a restart that somebody asked for */
 	bool told; /* on_readable was said, nothing was pulled down to the end since */
 	struct client_socket socket;
 	struct cursor cursor;
@@ -147,6 +149,7 @@ int client_attach(struct desk *d, const char *session_id, const struct client_so
 		c = client_new(d, session_id);
 	c->socket = *socket;
 	c->attached = true;
+	c->old = false;
 	c->told = false;
 	greet(c);
 	timer_start(d->gw->clock, &c->tell_timer, 0);
@@ -224,7 +227,7 @@ static struct entry *take_first(struct client *c)
 	return c->first[0] ? TAKE(c->first[0]) : TAKE(c->first[1]);
 }
 
-int client_next(struct client *c, struct entry **ret)
+static int pull(struct client *c, struct entry **ret)
 {
 	struct entry *e = take_first(c);
 	while (!e) {
@@ -248,6 +251,51 @@ int client_next(struct client *c, struct entry **ret)
 	}
 	*ret = e;
 	return 1;
+}
+
+static bool pulled_ahead(const struct client *c)
+{
+	return c->first[0] || c->first[1];
+}
+
+/* Takes in what follows e as far as it can; the one that does not fit waits in first. */
+static struct entry *merge(struct client *c, struct entry *e)
+{
+	struct merge g;
+	uint64_t next_number = c->cursor.next;
+	if (pulled_ahead(c) || !merge_begin(&g, e))
+		return e;
+	for (struct entry *next; !pulled_ahead(c) && pull(c, &next) == 1;) {
+		if (merge_add(&g, next))
+			entry_unref(next);
+		else
+			c->first[0] = next;
+	}
+	struct entry *whole = merge_end(&g);
+	if (!whole) { /* out of memory: one by one then */
+		drop_first(c);
+		cursor_seek(&c->cursor, next_number);
+		return e;
+	}
+	entry_unref(e);
+	return whole;
+}
+
+int client_next(struct client *c, struct entry **ret)
+{
+	struct entry *e;
+	int rc = pull(c, &e);
+	if (rc != 1)
+		return rc;
+	if (journal_next(c->desk->journal) - c->cursor.next > MERGE_BEHIND)
+		e = merge(c, e);
+	*ret = e;
+	return 1;
+}
+
+bool client_waits(const struct client *c)
+{
+	return pulled_ahead(c) || c->cursor.next < journal_next(c->desk->journal);
 }
 
 uint64_t client_number(const struct client *c)
@@ -286,6 +334,28 @@ size_t clients_attached(const struct desk *d)
 	LIST_EACH (at, &d->clients)
 		n += client_of(at)->attached ? 1 : 0;
 	return n;
+}
+
+bool clients_mark_old(struct desk *d)
+{
+	size_t n = 0;
+	LIST_EACH (at, &d->clients) {
+		client_of(at)->old = client_of(at)->attached;
+		n += client_of(at)->attached ? 1 : 0;
+	}
+	return n > 1;
+}
+
+uint64_t clients_take_old(struct desk *d)
+{
+	LIST_EACH (at, &d->clients) {
+		struct client *c = client_of(at);
+		if (!c->old || !c->attached || c->closing)
+			continue;
+		c->old = false;
+		return c->number;
+	}
+	return JOURNAL_TO_NOBODY;
 }
 
 uint64_t clients_by_session(const struct desk *d, const char *session_id)

@@ -14,7 +14,8 @@ struct client_socket {
 	/* Something can be pulled: ask the loop for a writable callback. */
 	void (*on_readable)(void *data);
 	/* Pull what is there, then close with this code. After it the client is not to be used any
-	 * more except client_next until it returns 0, then client_detach. */
+	 * more except client_next until it returns 0 and client_waits is false, then
+	 * client_detach. */
 	void (*on_close)(void *data, unsigned code, const char *reason);
 	/* A newer socket of the same session took over: the old one is detached already. Say
 	 * nothing more on it; close it within 10 s if its peer has not. */
@@ -36,8 +37,11 @@ void client_detach(struct client *c, uint64_t first_undelivered);
 /* One message from the client, taken apart by the door; borrowed (the spine refs). Errors mean that
  * this one socket must be closed (1008) with err's text. */
 int client_receive(struct client *c, struct jmsg *m, struct err *err);
-/* 1: the next entry for this client (caller unrefs); 0: nothing now, on_readable will tell. */
+/* 1: the next entry for this client (caller unrefs); 0: nothing now, on_readable will tell. For one
+ * that is far behind, stream texts are merged (merge.h): number is then the first one's. */
 int client_next(struct client *c, struct entry **ret);
+/* After a 0: more is there and on its way from the file, so a close has to wait for on_readable. */
+bool client_waits(const struct client *c);
 
 uint64_t client_number(const struct client *c);
 const char *client_session_id(const struct client *c);

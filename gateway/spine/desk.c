@@ -124,7 +124,7 @@ static void die(struct desk *d, const char *reason)
 	(void)copy_text(d->reason, sizeof d->reason, reason, strlen(reason)); /* may be cut */
 	log_warn(&d->log, "kernel_dead reason=\"%s\"", d->reason);
 	requests_abort(d, true);
-	notice_break(d, "dead");
+	notice_break(d, "dead", JOURNAL_TO_ALL);
 	clients_close(d, JOURNAL_TO_ALL, 1000, "the kernel is dead");
 }
 
@@ -152,8 +152,24 @@ static void start_again(struct desk *d)
 	d->open = false;
 	timer_stop(d->gw->clock, &d->exit_timer);
 	d->kernels->count.restarts++;
-	notice_break(d, "restarting");
 	kernel_restart(d->kernel, on_restarted, d);
+}
+
+/* The page whose user asked for the restart comes back with a new socket of its session. With
+ * several pages the others must say that their variables are gone: on `restarting` they do. */
+static void on_restart_timer(struct timer *t)
+{
+	struct desk *d = CONTAINER_OF(t, struct desk, restart_timer);
+	for (uint64_t to; (to = clients_take_old(d)) != JOURNAL_TO_NOBODY;) {
+		notice_break(d, "restarting", to);
+		notice_status(d, desk_is_busy(d) ? "busy" : "idle", NULL, to);
+	}
+}
+
+static void tell_restart(struct desk *d)
+{
+	d->others_untold = clients_mark_old(d);
+	notice_restart(d);
 }
 
 static void on_ready(void *data, const struct jmsg *reply)
@@ -170,6 +186,9 @@ static void on_ready(void *data, const struct jmsg *reply)
 	log_info(&d->log, "kernel_ready");
 	kernel_hold(d->kernel, d->held);
 	notice_status(d, "idle", NULL, JOURNAL_TO_ALL);
+	if (d->others_untold)
+		timer_start(d->gw->clock, &d->restart_timer, REATTACH_MS);
+	d->others_untold = false;
 	queue_open(d);
 	journal_turn(d->journal);
 }
@@ -216,9 +235,10 @@ static void on_death(void *data, const struct kernel_death *death)
 	d->kernels->count.deaths++;
 	if (lately(d, d->shutdown_ms, SHUTDOWN_EXPECTED_MS)) {
 		requests_abort(d, true);
-		if (d->shutdown_restarts)
+		if (d->shutdown_restarts) {
+			tell_restart(d);
 			start_again(d);
-		else
+		} else
 			desk_end(d, "A client shut the kernel down.", NULL, NULL);
 		return;
 	}
@@ -227,6 +247,7 @@ static void on_death(void *data, const struct kernel_death *death)
 	/* What came after exit() is for the kernel that follows. */
 	requests_abort(d, !by_user || !restarts);
 	if (restarts) {
+		notice_break(d, "restarting", JOURNAL_TO_ALL);
 		start_again(d);
 		return;
 	}
@@ -279,6 +300,7 @@ void desk_release(struct desk *d)
 		return;
 	clients_drop_gone(d, 0);
 	timer_stop(d->gw->clock, &d->requests.half_timer);
+	timer_stop(d->gw->clock, &d->restart_timer);
 	timer_stop(d->gw->clock, &d->exit_timer);
 	struct journal *j = TAKE(d->journal);
 	journal_close(j, desk_free, d);
@@ -336,6 +358,7 @@ static struct desk *desk_alloc(struct kernels *ks, const struct kernels_start *s
 	list_init(&d->executions);
 	list_init(&d->waiters);
 	requests_init(&d->requests);
+	timer_init(&d->restart_timer, on_restart_timer);
 	timer_init(&d->exit_timer, on_exit_timer);
 	log_child(&d->log, &ks->gw->log, "kernel", d->id);
 	desk_touch(d);
@@ -382,6 +405,7 @@ void desk_restart(struct desk *d, void (*cb)(void *data, const struct err *err),
 	d->deaths = 0;
 	d->open = false;
 	requests_abort(d, true);
+	tell_restart(d);
 	start_again(d);
 }
 
@@ -412,7 +436,7 @@ void desk_end(struct desk *d, const char *reason, void (*cb)(void *data), void *
 	if (!d->dead) {
 		if (reason && *reason)
 			notice_text(d, JOURNAL_TO_ALL, "%s", reason);
-		notice_break(d, "dead");
+		notice_break(d, "dead", JOURNAL_TO_ALL);
 		(void)copy_text(d->reason, sizeof d->reason, reason ? reason : "ended",
 			strlen(reason ? reason : "ended")); /* may be cut */
 	}

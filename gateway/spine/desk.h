@@ -18,6 +18,7 @@
 #define STABLE_MS	     60000u /* alive so long: earlier deaths are forgotten */
 #define SHUTDOWN_EXPECTED_MS 30000u
 #define EXIT_EXPECTED_MS     10000u
+#define REATTACH_MS	     2000u /* who asked for a restart comes back with a new socket by then */
 #define EXIT_HOLD_MS	     2000u
 
 struct spine_counters {
@@ -61,6 +62,8 @@ struct desk {
 	unsigned deaths;	       /* in a row */
 	uint64_t exit_ms, shutdown_ms; /* when it was announced; 0: it was not */
 	bool shutdown_restarts;
+	bool others_untold; /* of a restart that somebody asked for */
+	struct timer restart_timer;
 	struct timer exit_timer; /* runs while an announced exit is waited for */
 	struct list waiters;	 /* of a restart on its way */
 	void (*ended)(void *data);
@@ -103,6 +106,10 @@ void kernels_freed(struct kernels *ks);
 void clients_tell(struct desk *d, uint64_t to);
 void clients_close(struct desk *d, uint64_t to, unsigned code, const char *reason);
 size_t clients_attached(const struct desk *d);
+/* Attached ones count as old until they come with a new socket. True: there are several. */
+bool clients_mark_old(struct desk *d);
+/* An old one, which is no longer old then; JOURNAL_TO_NOBODY when there is none left. */
+uint64_t clients_take_old(struct desk *d);
 /* Number of the client of that session_id; JOURNAL_TO_NOBODY if there is none. */
 uint64_t clients_by_session(const struct desk *d, const char *session_id);
 void clients_drop_gone(struct desk *d, unsigned keep);

@@ -56,6 +56,7 @@ static struct entry **slot_of(const struct journal *j, uint64_t number)
 	return &j->ring[number & (j->ring_size - 1)];
 }
 
+/* What the file gets of it, about. */
 static size_t weight(const struct entry *e)
 {
 	return e->msg->frame.len + ENTRY_OVERHEAD;
@@ -64,9 +65,10 @@ static size_t weight(const struct entry *e)
 static void drop_oldest(struct journal *j)
 {
 	struct entry **slot = slot_of(j, j->mem_first);
-	j->mem_bytes -= weight(*slot);
+	j->mem_bytes -= weight(*slot) + (*slot)->legacy.len;
 	if (j->mem_first > j->written)
 		j->unwritten_bytes -= weight(*slot);
+	(*slot)->journal = NULL;
 	entry_unref(*slot);
 	*slot = NULL;
 	j->mem_first++;
@@ -80,6 +82,18 @@ static void trim(struct journal *j)
 		drop_oldest(j);
 	if (j->failed)
 		j->first = j->mem_first;
+}
+
+void entry_keep_legacy(struct entry *e, struct bytes legacy, bool binary)
+{
+	struct journal *j = e->journal;
+	assert(!e->legacy.data);
+	e->legacy = legacy;
+	e->legacy_binary = binary;
+	if (!j)
+		return;
+	j->mem_bytes += legacy.len;
+	trim(j);
 }
 
 static void tell_pressure(struct journal *j)
@@ -198,6 +212,7 @@ int journal_append(
 	struct entry *e = entry_new(m, j->next, to);
 	if (!e)
 		return err_set(err, E_NOMEM, "journal: out of memory");
+	e->journal = j;
 	*slot_of(j, j->next) = e;
 	j->mem_bytes += weight(e);
 	if (j->failed)
@@ -281,6 +296,8 @@ void cursor_done(struct cursor *c)
 void cursor_seek(struct cursor *c, uint64_t next)
 {
 	assert(next <= c->journal->next);
+	if (next < c->next)
+		cursor_done(c); /* a reader only goes forward */
 	c->next = next;
 }
 

@@ -14,21 +14,25 @@ struct journal_reader;
 #define JOURNAL_TO_ALL	  UINT64_C(0)
 #define JOURNAL_TO_NOBODY UINT64_MAX /* kept for the record; no client gets it */
 
-/* Immutable but for `legacy`, which the door fills once (door/encode) and the entry owns. */
+/* Immutable but for `legacy`, which the door makes once: entry_keep_legacy. */
 struct entry {
 	unsigned refs;
+	bool legacy_binary;
 	uint64_t number;
 	uint64_t to; /* client number it is for; 0: every client */
 	struct jmsg *msg;
 	struct bytes
 		legacy; /* encoded legacy frame with JMSG_HEADROOM before it; {0} until built */
-	bool legacy_binary;
+	struct journal *journal; /* whose memory it counts towards; NULL: nobody's */
 };
 
 /* One reference, number and to as given; takes a reference on m. NULL: out of memory. */
 struct entry *entry_new(struct jmsg *m, uint64_t number, uint64_t to);
 struct entry *entry_ref(struct entry *e);
 void entry_unref(struct entry *e);
+/* legacy.data was allocated, with JMSG_HEADROOM bytes before it, and is the entry's from now on. It
+ * counts towards the journal's memory as the message does. */
+void entry_keep_legacy(struct entry *e, struct bytes legacy, bool binary);
 
 struct journal_setup {
 	struct uv_loop_s *loop;
@@ -74,7 +78,8 @@ struct cursor {
 void cursor_init(struct cursor *c, struct journal *j, uint64_t next);
 void cursor_done(struct cursor *c);
 void cursor_seek(struct cursor *c, uint64_t next);
-/* 1: *ret is the next entry (caller unrefs); 0: none now (on_ready tells if it must be read first).
+/* 1: *ret is the next entry (caller unrefs); 0: none now (on_ready tells if it must be read first:
+ * then next is not yet the journal's).
  * *ret_missed is raised by the entries that were cut before they could be had. */
 int cursor_next(struct cursor *c, uint64_t *ret_missed, struct entry **ret);
 

@@ -4,12 +4,20 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/base/buf.h"
 #include "gateway/spine/desk.h"
 #include "gateway/spine/janitor.h"
 #include "gateway/spine/journal_file.h"
+
+/* Each larger block is a mapping of its own and leaves with its message. Left to itself glibc moves
+ * this bound up to the largest block that was ever freed, and a flood of large messages then stays
+ * in the heap below the few that are kept. */
+#define LARGE_BYTES (256 << 10)
+#define NAMES_MAX   320u /* what fits into an error beside the rest */
 
 static struct desk *desk_of(struct list *at)
 {
@@ -37,6 +45,7 @@ int kernels_open(struct gateway *gw, struct kernels **ret, struct err *err)
 	if (n < 0 || (size_t)n >= sizeof journals)
 		return err_set(err, E_INVALID, "data_dir is too long");
 	journal_file_sweep(journals);
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES); /* if it is refused, only memory is lost */
 	struct kernels *ks = xcalloc(1, sizeof *ks);
 	ks->gw = gw;
 	list_init(&ks->desks);
@@ -110,6 +119,23 @@ static int pick_id(struct kernels *ks, const struct kernels_start *start, char r
 	return 0;
 }
 
+int kernels_no_spec(const struct kernels *ks, int code, const char *name, struct err *err)
+{
+	AUTO(buf_done) struct buf names;
+	buf_init(&names, NAMES_MAX);
+	LIST_EACH (at, bridge_specs(ks->gw->bridge)) {
+		const struct kernelspec *spec = CONTAINER_OF(at, struct kernelspec, link);
+		if (buf_addf(&names, "%s%s", names.len > 0 ? ", " : "", spec->name) != 0)
+			break; /* the first of them must do */
+	}
+	if (names.len == 0)
+		return err_set(err, code,
+			"no such kernelspec: '%.100s'; there is none at all, see `coppice doctor`",
+			name ? name : "");
+	return err_set(err, code, "no such kernelspec: '%.100s'; there are: %s%s", name ? name : "",
+		(const char *)names.data, names.failed ? ", ..." : "");
+}
+
 int kernels_start(
 	struct kernels *ks, const struct kernels_start *start, struct desk **ret, struct err *err)
 {
@@ -117,8 +143,7 @@ int kernels_start(
 	struct desk *d;
 	const struct kernelspec *spec = bridge_spec(ks->gw->bridge, start->spec_name);
 	if (!spec)
-		return err_set(err, E_NOT_FOUND, "no such kernelspec: '%.100s'",
-			start->spec_name ? start->spec_name : "");
+		return kernels_no_spec(ks, E_NOT_FOUND, start->spec_name, err);
 	int rc = pick_id(ks, start, id, err);
 	if (rc != 0)
 		return rc;

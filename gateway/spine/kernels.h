@@ -29,6 +29,8 @@ struct kernels_start {
  * exist), E_INVALID, E_CONFLICT id in use, E_UNAVAILABLE. */
 int kernels_start(
 	struct kernels *ks, const struct kernels_start *start, struct desk **ret, struct err *err);
+/* Sets code with a sentence that names the specs that there are. */
+int kernels_no_spec(const struct kernels *ks, int code, const char *name, struct err *err);
 /* Another owner's id is E_NOT_FOUND; a holder of SCOPE_ADMIN does not see others' here either. */
 int kernels_find(struct kernels *ks, const struct owner *owner, const char *id, struct desk **ret,
 	struct err *err);

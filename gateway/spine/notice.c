@@ -47,12 +47,21 @@ void notice_status(struct desk *d, const char *state, const struct jmsg *parent,
 	post_or_close(d, m, to);
 }
 
-void notice_break(struct desk *d, const char *state)
+void notice_break(struct desk *d, const char *state, uint64_t to)
 {
 	char session[UUID_SIZE];
 	crypto_uuid(session);
 	AUTO(jmsg_unrefp) struct jmsg *m = make_status(session, state, NULL);
+	post_or_close(d, m, to);
+}
+
+void notice_restart(struct desk *d)
+{
+	AUTO(jmsg_unrefp) struct jmsg *m = NULL;
+	(void)jmsg_make(CHANNEL_IOPUB, "shutdown_reply", d->session, NULL,
+		"{\"status\":\"ok\",\"restart\":true}", &m, NULL); /* NULL then: closed below */
 	post_or_close(d, m, JOURNAL_TO_ALL);
+	notice_status(d, "starting", NULL, JOURNAL_TO_ALL);
 }
 
 /* Texts come from us, from engines and from exit reports: not all of them are UTF-8. */

@@ -14,7 +14,10 @@ struct desk;
  * for are closed (1011) so that nothing is missing unsaid. */
 void notice_status(struct desk *d, const char *state, const struct jmsg *parent, uint64_t to);
 /* restarting, dead: in another header.session, so that pages drop what they were doing. */
-void notice_break(struct desk *d, const char *state);
+void notice_break(struct desk *d, const char *state, uint64_t to);
+/* A restart that somebody asked for, as Jupyter Server tells it: the kernel's shutdown_reply, then
+ * starting. Not `restarting`, on which pages say that the kernel appears to have died. */
+void notice_restart(struct desk *d);
 /* A line on stderr, its parent the running request if there is one. */
 PRINTF(3, 4) void notice_text(struct desk *d, uint64_t to, const char *format, ...);
 /* Answers `request` on its channel with that content. */

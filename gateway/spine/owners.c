@@ -284,6 +284,14 @@ const struct owner *owners_first_with(const struct owners *o, enum scope scope)
 	return NULL;
 }
 
+const struct owner *owners_next(const struct owners *o, const struct owner *after)
+{
+	struct list *at = o->rows.next;
+	if (after)
+		at = CONTAINER_OF(after, struct owner_row, owner)->link.next;
+	return at == &o->rows ? NULL : &row_of(at)->owner;
+}
+
 size_t owners_count(const struct owners *o)
 {
 	return o->n;

@@ -27,6 +27,8 @@ const struct owner *owners_find(const struct owners *o, const char *secret);
 const struct owner *owners_first(const struct owners *o);
 /* The first row with that scope, or NULL. */
 const struct owner *owners_first_with(const struct owners *o, enum scope scope);
+/* The row after that one (NULL: the first), or NULL. */
+const struct owner *owners_next(const struct owners *o, const struct owner *after);
 size_t owners_count(const struct owners *o);
 
 #endif

@@ -7,6 +7,7 @@
 #include "gateway/base/json.h"
 #include "gateway/spine/desk.h"
 #include "gateway/spine/notice.h"
+#include "gateway/spine/split.h"
 
 bool relay_is_untracked(const char *msg_type)
 {
@@ -111,8 +112,8 @@ static bool answer_duplicate(struct desk *d, uint64_t client, const struct jmsg 
 {
 	uint64_t number;
 	struct jmsg *reply = NULL;
-	const struct request *first = requests_find(&d->requests, m->msg_id);
-	if (!first && !requests_answered(&d->requests, m->msg_id, &reply))
+	const struct request *first = requests_find(&d->requests, m->session, m->msg_id);
+	if (!first && !requests_answered(&d->requests, m->session, m->msg_id, &reply))
 		return false;
 	d->kernels->count.duplicates++;
 	log_info(&d->log, "duplicate msg_id=%s", m->msg_id);
@@ -232,8 +233,16 @@ int relay_from_client(struct desk *d, uint64_t client, struct jmsg *m, struct er
 /* The request that m answers, if it went to the kernel. */
 static struct request *request_of(const struct desk *d, const struct jmsg *m)
 {
-	struct request *r = *m->parent_id ? requests_find(&d->requests, m->parent_id) : NULL;
+	if (!*m->parent_id)
+		return NULL;
+	struct request *r = requests_find(&d->requests, m->parent_session, m->parent_id);
 	return r && r->is_sent ? r : NULL;
+}
+
+static bool was_answered(const struct desk *d, const struct jmsg *m)
+{
+	return *m->parent_id &&
+	       requests_answered(&d->requests, m->parent_session, m->parent_id, NULL);
 }
 
 enum said { SAID_BUSY, SAID_IDLE, SAID_OTHER, SAID_NONSENSE };
@@ -260,7 +269,7 @@ static bool is_stale(const struct desk *d, const struct request *r, const struct
 {
 	if (r)
 		return r->idled;
-	return *m->parent_id && requests_answered(&d->requests, m->parent_id, NULL);
+	return was_answered(d, m);
 }
 
 /* Another lane's execution still runs: with subshells one idle is not the kernel's. */
@@ -283,6 +292,24 @@ static void take_status(struct desk *d, struct request *r, const struct jmsg *m,
 		request_idled(r);
 }
 
+/* As the kernel sent it, or in pieces that a client can hold. */
+static bool post_iopub(struct desk *d, struct jmsg *m, uint64_t to, uint64_t *ret_number)
+{
+	struct split split;
+	struct err err;
+	bool whole = true;
+	int rc;
+	if (!split_begin(&split, m))
+		return desk_post(d, m, to, ret_number);
+	for (struct jmsg *piece; (rc = split_next(&split, &piece, &err)) == 1;) {
+		whole = desk_post(d, piece, to, ret_number) && whole;
+		jmsg_unref(piece);
+	}
+	if (rc != 0)
+		clients_close(d, to, 1011, err.text);
+	return rc == 0 && whole;
+}
+
 static void from_iopub(struct desk *d, struct jmsg *m)
 {
 	uint64_t number, to = JOURNAL_TO_ALL;
@@ -293,7 +320,7 @@ static void from_iopub(struct desk *d, struct jmsg *m)
 		d->kernels->count.bad_messages++;
 	if (is_status && (said == SAID_NONSENSE || is_stale(d, r, m)))
 		to = JOURNAL_TO_NOBODY;
-	if (!desk_post(d, m, to, &number))
+	if (!post_iopub(d, m, to, &number))
 		number = journal_next(d->journal) - 1;
 	if (r && r->x)
 		execution_saw(r->x, m, number);
@@ -313,7 +340,7 @@ static uint64_t receiver(const struct desk *d, const struct request *r, const st
 {
 	if (r)
 		return r->replied && m->channel != CHANNEL_STDIN ? JOURNAL_TO_NOBODY : r->client;
-	if (m->channel != CHANNEL_STDIN && requests_answered(&d->requests, m->parent_id, NULL))
+	if (m->channel != CHANNEL_STDIN && was_answered(d, m))
 		return JOURNAL_TO_NOBODY;
 	return clients_by_session(d, m->parent_session);
 }

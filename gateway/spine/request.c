@@ -12,8 +12,15 @@
 struct recent {
 	UT_hash_handle hh;
 	struct list link;
-	char *id;
+	char *key;
+	size_t key_len;
 	struct jmsg *reply;
+};
+
+/* Session, NUL, msg_id: neither holds a NUL. */
+struct key {
+	char text[2 * JMSG_ID_MAX];
+	size_t len;
 };
 
 static void half_fire(struct timer *t);
@@ -29,10 +36,10 @@ void requests_init(struct requests *rs)
 static void forget_oldest(struct requests *rs)
 {
 	struct recent *old = CONTAINER_OF(rs->recent.next, struct recent, link);
-	HASH_DEL(rs->recent_by_id, old);
+	HASH_DEL(rs->recent_by_key, old);
 	list_remove(&old->link);
 	jmsg_unref(old->reply);
-	free(old->id);
+	free(old->key);
 	free(old);
 	rs->n_recent--;
 }
@@ -44,17 +51,32 @@ void requests_done(struct requests *rs)
 		forget_oldest(rs);
 }
 
-struct request *requests_find(const struct requests *rs, const char *msg_id)
+/* Lengths were bounded when the message was made. */
+static struct key key_of(const char *session, const char *msg_id)
+{
+	struct key key;
+	size_t n = strlen(session) + 1, m = strlen(msg_id);
+	assert(n + m <= sizeof key.text);
+	memcpy(key.text, session, n);
+	memcpy(key.text + n, msg_id, m);
+	key.len = n + m;
+	return key;
+}
+
+struct request *requests_find(const struct requests *rs, const char *session, const char *msg_id)
 {
 	struct request *r;
-	HASH_FIND_STR(rs->by_id, msg_id, r);
+	struct key key = key_of(session, msg_id);
+	HASH_FIND(hh, rs->by_key, key.text, key.len, r);
 	return r;
 }
 
-bool requests_answered(const struct requests *rs, const char *msg_id, struct jmsg **ret_reply)
+bool requests_answered(
+	const struct requests *rs, const char *session, const char *msg_id, struct jmsg **ret_reply)
 {
 	struct recent *old;
-	HASH_FIND_STR(rs->recent_by_id, msg_id, old);
+	struct key key = key_of(session, msg_id);
+	HASH_FIND(hh, rs->recent_by_key, key.text, key.len, old);
 	if (old && ret_reply)
 		*ret_reply = old->reply;
 	return old != NULL;
@@ -64,16 +86,17 @@ bool requests_answered(const struct requests *rs, const char *msg_id, struct jms
 static void remember(struct requests *rs, struct request *r)
 {
 	struct recent *now;
-	HASH_FIND_STR(rs->recent_by_id, r->msg->msg_id, now);
+	HASH_FIND(hh, rs->recent_by_key, r->key, r->key_len, now);
 	if (now)
 		return;
 	if (rs->n_recent == RECENT_MAX)
 		forget_oldest(rs);
 	now = xcalloc(1, sizeof *now);
-	now->id = xstrdup(r->msg->msg_id);
+	now->key = TAKE(r->key);
+	now->key_len = r->key_len;
 	if (r->reply && r->reply->frame.len <= REPLY_BYTES)
 		now->reply = TAKE(r->reply);
-	HASH_ADD_KEYPTR(hh, rs->recent_by_id, now->id, strlen(now->id), now);
+	HASH_ADD_KEYPTR(hh, rs->recent_by_key, now->key, now->key_len, now);
 	list_append(&rs->recent, &now->link);
 	rs->n_recent++;
 	if (!rs->reply_from)
@@ -125,7 +148,11 @@ int request_new(
 	r->bytes = m->frame.len;
 	r->client = client;
 	r->wants_reply = ends_with(m->msg_type, "_request");
-	HASH_ADD_KEYPTR(hh, rs->by_id, r->msg->msg_id, strlen(r->msg->msg_id), r);
+	struct key key = key_of(m->session, m->msg_id);
+	r->key = xcalloc(1, key.len);
+	r->key_len = key.len;
+	memcpy(r->key, key.text, key.len);
+	HASH_ADD_KEYPTR(hh, rs->by_key, r->key, r->key_len, r);
 	list_append(&rs->all, &r->link);
 	rs->n++;
 	rs->bytes += r->bytes;
@@ -148,13 +175,11 @@ static void slim(struct request *r)
 	if (jmsg_new(&source, false, &slim_msg, NULL) != 0)
 		return;
 	struct requests *rs = &r->desk->requests;
-	HASH_DEL(rs->by_id, r);
 	rs->bytes -= r->bytes;
 	jmsg_unref(r->msg);
 	r->msg = slim_msg;
 	r->bytes = slim_msg->frame.len;
 	rs->bytes += r->bytes;
-	HASH_ADD_KEYPTR(hh, rs->by_id, r->msg->msg_id, strlen(r->msg->msg_id), r);
 }
 
 int request_send(struct request *r, struct err *err)
@@ -172,7 +197,7 @@ static void gone(struct request *r)
 	struct desk *d = r->desk;
 	struct requests *rs = &d->requests;
 	bool stops = r->x && r->x->stops_queue;
-	HASH_DEL(rs->by_id, r);
+	HASH_DEL(rs->by_key, r);
 	list_remove(&r->link);
 	rs->n--;
 	rs->bytes -= r->bytes;
@@ -184,6 +209,7 @@ static void gone(struct request *r)
 	queue_left(d, r, stops);
 	jmsg_unref(r->msg);
 	jmsg_unref(r->reply);
+	free(r->key);
 	free(r);
 }
 

@@ -1,6 +1,7 @@
 /* A message of a client from its arrival until it is answered: a reply to its client and an idle
- * with it as parent, from the kernel or, where the kernel cannot, from us. The one index by msg_id:
- * replies find their client here, a second copy finds the first. Owned by its desk. Loop thread. */
+ * with it as parent, from the kernel or, where the kernel cannot, from us. The one index of them:
+ * replies find their client here, a second copy finds the first. Its key is header.session and
+ * msg_id, since two programs may both count from 1. Owned by its desk. Loop thread. */
 #ifndef COPPICE_SPINE_REQUEST_H
 #define COPPICE_SPINE_REQUEST_H
 
@@ -21,9 +22,11 @@ struct lane;
 #define HALF_MS	       5000u /* patience for the other half: reply without idle, idle without reply */
 
 struct request {
-	UT_hash_handle hh; /* requests.by_id */
-	struct list link;  /* requests.all, in order of arrival */
-	struct list held;  /* its lane's line, while it waits there */
+	UT_hash_handle hh; /* requests.by_key */
+	char *key;
+	size_t key_len;
+	struct list link; /* requests.all, in order of arrival */
+	struct list held; /* its lane's line, while it waits there */
 	struct desk *desk;
 	struct jmsg *msg;
 	size_t bytes; /* what it counts towards REQUESTS_BYTES */
@@ -38,10 +41,10 @@ struct request {
 struct recent;
 
 struct requests {
-	struct request *by_id;
+	struct request *by_key;
 	struct list all;
 	size_t n, bytes;
-	struct recent *recent_by_id;
+	struct recent *recent_by_key;
 	struct list recent;	   /* oldest first */
 	struct recent *reply_from; /* the oldest that may keep its reply */
 	unsigned n_recent, n_replies;
@@ -52,10 +55,11 @@ void requests_init(struct requests *rs);
 /* All must have ended. */
 void requests_done(struct requests *rs);
 
-/* NULL if there is none of that id. */
-struct request *requests_find(const struct requests *rs, const char *msg_id);
-/* True if a request of that id was answered lately; its reply if it is still kept. */
-bool requests_answered(const struct requests *rs, const char *msg_id, struct jmsg **ret_reply);
+/* NULL if there is none of that id in that session. */
+struct request *requests_find(const struct requests *rs, const char *session, const char *msg_id);
+/* True if such a request was answered lately; its reply if it is still kept. */
+bool requests_answered(const struct requests *rs, const char *session, const char *msg_id,
+	struct jmsg **ret_reply);
 
 /* E_UNAVAILABLE: too many wait. The desk's lane is not touched. */
 int request_new(

@@ -117,7 +117,7 @@ static int start_kernel(struct sessions *ss, const struct owner *owner, const ch
 	const char *path, struct desk **ret, struct err *err)
 {
 	if (!bridge_spec(ss->gw->bridge, spec_name))
-		return err_set(err, E_NO_SPEC, "no such kernelspec: '%.100s'", spec_name);
+		return kernels_no_spec(ss->gw->kernels, E_NO_SPEC, spec_name, err);
 	struct kernels_start start = {.owner = owner, .spec_name = spec_name, .path = path};
 	return kernels_start(ss->gw->kernels, &start, ret, err);
 }

@@ -28,12 +28,17 @@ static struct fake_engine *engine_of(struct slot *s)
 static void *bind_socket(struct script_kernel *k, struct fake_engine *e, enum channel c)
 {
 	static const int zero = 0;
+	static const int one = 1;
 	static const int linger_ms = 60000; /* what was sent before the end arrives */
 	char *address = k->endpoints.address[c];
 	void *s = zmq_socket(e->zmq, c == CHANNEL_IOPUB ? ZMQ_PUB : ZMQ_ROUTER);
 
 	zmq_setsockopt(s, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
 	zmq_setsockopt(s, ZMQ_SNDHWM, &zero, sizeof(zero));
+	if (k->script.curve) {
+		zmq_setsockopt(s, ZMQ_CURVE_SERVER, &one, sizeof(one));
+		zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, k->endpoints.curve_secret, 41);
+	}
 	snprintf(address, ENDPOINT_SIZE, "ipc://%s/%u-%s", e->dir, e->serial, channel_name(c));
 	if (zmq_bind(s, address) < 0)
 		abort();
@@ -47,6 +52,9 @@ static struct script_kernel *script_new(struct fake_engine *e, unsigned line, co
 
 	k->script = e->script;
 	k->line = line;
+	if (k->script.curve &&
+		zmq_curve_keypair(k->endpoints.curve_public, k->endpoints.curve_secret) < 0)
+		abort();
 	e->serial++;
 	for (int c = 0; c < CHANNEL_COUNT; c++)
 		k->socket[c] = bind_socket(k, e, (enum channel)c);

@@ -16,6 +16,7 @@ struct script {
 	bool mute;	   /* answers nothing */
 	bool deaf_iopub;   /* answers, but nothing comes on iopub */
 	bool foreign;	   /* not of coppice_kernel: no mark and no limit on our side */
+	bool curve;	   /* encrypted */
 	bool rude;	   /* ignores shutdown_request */
 	bool ignores_interrupt;
 };

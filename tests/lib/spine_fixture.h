@@ -190,15 +190,22 @@ static inline struct page *page_open(struct fixture *fx, const char *session_id)
 	return p;
 }
 
-static inline void page_pull(struct page *p)
+static inline bool page_pull_one(struct page *p)
 {
 	struct entry *e;
-	while (p->client && client_next(p->client, &e) == 1) {
-		assert_true(p->n < PAGE_MAX);
-		p->number[p->n] = e->number;
-		p->got[p->n++] = jmsg_ref(e->msg);
-		entry_unref(e);
-	}
+	if (!p->client || client_next(p->client, &e) != 1)
+		return false;
+	assert_true(p->n < PAGE_MAX);
+	p->number[p->n] = e->number;
+	p->got[p->n++] = jmsg_ref(e->msg);
+	entry_unref(e);
+	return true;
+}
+
+static inline void page_pull(struct page *p)
+{
+	while (page_pull_one(p))
+		;
 	p->readable = false;
 }
 

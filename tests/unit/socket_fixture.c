@@ -16,7 +16,7 @@ struct client {
 	size_t head, count;
 	struct jmsg *received; /* the last one */
 	unsigned n_received;
-	bool detached;
+	bool detached, reads_file;
 	uint64_t undelivered; /* as told at the detach */
 };
 
@@ -75,10 +75,15 @@ int client_receive(struct client *c, struct jmsg *m, struct err *err)
 int client_next(struct client *c, struct entry **ret)
 {
 	assert_false(c->detached);
-	if (c->head == c->count)
+	if (c->head == c->count || c->reads_file)
 		return 0;
 	*ret = c->waiting[c->head++];
 	return 1;
+}
+
+bool client_waits(const struct client *c)
+{
+	return c->head < c->count;
 }
 
 void door_wake(struct door *d)

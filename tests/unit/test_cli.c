@@ -111,6 +111,33 @@ static void cli_server_is_found_by_its_file(void **state)
 	assert_int_equal(cli_server_find(&fx->config, NULL, NULL, &found, &err), E_NOT_FOUND);
 }
 
+static void cli_server_file_names_the_certificate(void **state)
+{
+	struct fixture *fx = *state;
+	static const struct {
+		const char *url;
+		bool any_name;
+	} rows[] = {{"https://127.0.0.1:5", true}, {"https://[::1]:5/x", true},
+		{"https://host.example:5", false}, {"https://1host:5", false}};
+	struct cli_server found;
+	char cert[160];
+	fx->config.tls_cert = cert;
+	(void)snprintf(cert, sizeof cert, "%s/./tokens.ini", fx->folder); /* any file */
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		assert_int_equal(server_file_write(&fx->config, rows[i].url, NULL), 0);
+		assert_int_equal(cli_server_find(&fx->config, NULL, NULL, &found, NULL), 0);
+		assert_string_equal(found.ca_file, fx->tokens);
+		assert_int_equal(found.any_name, rows[i].any_name);
+	}
+	assert_int_equal(cli_server_find(&fx->config, "https://127.0.0.1", "t", &found, NULL), 0);
+	assert_string_equal(found.ca_file, "");
+	assert_false(found.any_name);
+	fx->config.tls_cert = NULL;
+	assert_int_equal(server_file_write(&fx->config, "http://127.0.0.1:5", NULL), 0);
+	assert_int_equal(cli_server_find(&fx->config, NULL, NULL, &found, NULL), 0);
+	assert_string_equal(found.ca_file, "");
+}
+
 static void cli_server_file_may_be_stale_or_malformed(void **state)
 {
 	struct fixture *fx = *state;
@@ -168,6 +195,7 @@ int main(void)
 		TEST_ROW(cli, a_missing_value_is_empty),
 		TEST_ROW(cli, urls_are_reachable_ones),
 		ROW(server_is_found_by_its_file),
+		ROW(server_file_names_the_certificate),
 		ROW(server_file_may_be_stale_or_malformed),
 		ROW(makes_no_token_file),
 		ROW(asking_nobody_says_so),

@@ -147,28 +147,5 @@ TEST(decode, no_beginning_of_a_message_is_one)
 	}
 }
 
-static void check_head(const char *path, size_t keep, bool there)
-{
-	struct sample s;
-	struct jmsg *m = NULL;
-	read_sample(path, &s);
-	s.in.data.len = keep;
-	assert_int_equal(decode_head(&s.in, &m, NULL) == 0, there);
-	if (there)
-		assert_string_equal(m->msg_id, "m1");
-	jmsg_unref(m);
-	buf_done(&s.data);
-}
-
-TEST(decode, the_head_of_a_message_that_was_cut_names_it)
-{
-	check_head("tests/wire/decode/v1_plain.frame", 250, true);
-	check_head("tests/wire/decode/v1_plain.frame", 100, false);
-	check_head("tests/wire/decode/b_plain.frame", 300, true);
-	check_head("tests/wire/decode/b_plain.frame", 100, false);
-	check_head("tests/wire/decode/a_plain.frame", 200, false);
-}
-
 RUN(TEST_ROW(decode, every_sample_is_taken_or_refused_as_it_says),
-	TEST_ROW(decode, no_beginning_of_a_message_is_one),
-	TEST_ROW(decode, the_head_of_a_message_that_was_cut_names_it))
+	TEST_ROW(decode, no_beginning_of_a_message_is_one))

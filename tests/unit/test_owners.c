@@ -104,6 +104,13 @@ static void owners_reads_rows(void **state)
 	assert_int_equal(owners_find(o, "ddd")->scopes, 0);
 	assert_ptr_equal(owners_first(o), bob);
 	assert_ptr_equal(owners_first_with(o, SCOPE_READ), ana);
+	static const char *const names[] = {"ana", "bob@x.org", "c", "nobody"};
+	const struct owner *at = NULL;
+	for (unsigned i = 0; i < 4; i++) {
+		at = owners_next(o, at);
+		assert_string_equal(at->name, names[i]);
+	}
+	assert_null(owners_next(o, at));
 	assert_null(owners_find(o, "aa"));
 	assert_null(owners_find(o, "aaaa"));
 	assert_null(owners_find(o, ""));

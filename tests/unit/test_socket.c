@@ -71,6 +71,38 @@ TEST(socket, a_request_over_the_limit_gets_an_end)
 	teardown(f);
 }
 
+/* Python clients write the content first. */
+TEST(socket, a_request_over_the_limit_gets_an_end_wherever_its_header_stands)
+{
+	struct fixture *f = setup(FRAMING_LEGACY, 0);
+	char big[3000];
+	memset(big, 'y', sizeof big - 1);
+	big[sizeof big - 1] = '\0';
+	send_text(f, "{\"content\": {\"code\": \"", true, false);
+	for (unsigned i = 0; i < 4; i++)
+		send_text(f, big, false, false);
+	send_text(f, "\"}, \"header\": {\"msg_id\": \"m\", \"msg_ty", false, false);
+	send_text(f, "pe\": \"execute_request\"}}", false, true);
+	pull(f);
+	expect(f, "stream", "message_limit");
+	expect(f, "execute_reply", "\"status\":\"error\"");
+	expect(f, "status", "idle");
+	assert_null(f->s->in.data);
+	assert_null(f->s->dropped);
+	teardown(f);
+}
+
+TEST(socket, one_that_goes_amid_a_message_over_the_limit_leaves_nothing)
+{
+	struct fixture *f = setup(FRAMING_LEGACY, 0);
+	char big[5000];
+	memset(big, '{', sizeof big - 1);
+	big[sizeof big - 1] = '\0';
+	send_text(f, big, true, false);
+	assert_non_null(f->s->dropped);
+	teardown(f); /* the sanitizer tells */
+}
+
 TEST(socket, entries_come_in_order_and_large_ones_in_fragments)
 {
 	struct fixture *f = setup(FRAMING_LEGACY, 0);
@@ -229,6 +261,23 @@ TEST(socket, a_close_of_the_spine_comes_after_what_waits)
 	teardown(f);
 }
 
+TEST(socket, a_close_waits_for_what_is_still_read_from_the_file)
+{
+	struct fixture *f = setup(FRAMING_LEGACY, 0);
+	f->client.reads_file = true;
+	stream(f, 10);
+	f->client.side.on_close(f->client.side.data, CLOSE_NORMAL, "ended");
+	pull(f);
+	assert_int_equal(f->close_code, 0);
+	assert_false(f->client.detached);
+	f->client.reads_file = false;
+	f->client.side.on_readable(f->client.side.data);
+	pull(f);
+	expect(f, "stream", NULL);
+	assert_int_equal(f->close_code, CLOSE_NORMAL);
+	teardown(f);
+}
+
 TEST(socket, one_that_does_not_read_is_cut_after_its_close)
 {
 	struct fixture *f = setup(FRAMING_LEGACY, 0);
@@ -276,6 +325,41 @@ TEST(socket, pings_that_nobody_answers_close_it)
 	teardown(f);
 }
 
+TEST(socket, pings_go_out_between_messages_too)
+{
+	struct fixture *f = setup(FRAMING_LEGACY, 0);
+	struct bytes payload;
+	stream(f, 10);
+	pull(f);
+	expect(f, "stream", NULL);
+	fake_clock_advance(f->gw.clock, 30000);
+	pull(f);
+	assert_int_equal(next_frame(f, &payload), 0x80 | OPCODE_PING);
+	teardown(f);
+}
+
+/* No ping passes a message that crosses a slow line for minutes; that bytes of it arrive is enough.
+ */
+TEST(socket, one_that_takes_bytes_lives)
+{
+	struct fixture *f = setup(FRAMING_V1, 0);
+	stream(f, 20u << 20);
+	pull(f);
+	f->busy = true;
+	for (unsigned i = 0; i < 20; i++) {
+		acknowledge(f, 1000);
+		fake_clock_advance(f->gw.clock, 30000);
+		pull(f);
+	}
+	assert_int_equal(f->s->close_code, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		fake_clock_advance(f->gw.clock, 30000);
+		pull(f);
+	}
+	assert_int_equal(f->s->close_code, CLOSE_TROUBLE);
+	teardown(f);
+}
+
 TEST(socket, an_answered_ping_keeps_it_open)
 {
 	struct fixture *f = setup(FRAMING_LEGACY, 0);
@@ -293,6 +377,8 @@ RUN(TEST_ROW(socket, fragments_become_one_message),
 	TEST_ROW(socket, what_the_spine_refuses_closes_with_policy),
 	TEST_ROW(socket, over_the_limit_is_told_and_the_socket_lives),
 	TEST_ROW(socket, a_request_over_the_limit_gets_an_end),
+	TEST_ROW(socket, a_request_over_the_limit_gets_an_end_wherever_its_header_stands),
+	TEST_ROW(socket, one_that_goes_amid_a_message_over_the_limit_leaves_nothing),
 	TEST_ROW(socket, entries_come_in_order_and_large_ones_in_fragments),
 	TEST_ROW(socket, a_full_carrier_is_left_alone),
 	TEST_ROW(socket, what_tcp_did_not_acknowledge_goes_back),
@@ -304,7 +390,10 @@ RUN(TEST_ROW(socket, fragments_become_one_message),
 	TEST_ROW(socket, no_binary_frame_to_the_proxy),
 	TEST_ROW(socket, with_buffers_an_ordinary_client_gets_a_binary_frame),
 	TEST_ROW(socket, a_close_of_the_spine_comes_after_what_waits),
+	TEST_ROW(socket, a_close_waits_for_what_is_still_read_from_the_file),
 	TEST_ROW(socket, one_that_does_not_read_is_cut_after_its_close),
 	TEST_ROW(socket, a_replaced_one_is_mute_and_closed_later),
 	TEST_ROW(socket, pings_that_nobody_answers_close_it),
+	TEST_ROW(socket, pings_go_out_between_messages_too),
+	TEST_ROW(socket, one_that_takes_bytes_lives),
 	TEST_ROW(socket, an_answered_ping_keeps_it_open))

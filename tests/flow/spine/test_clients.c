@@ -175,6 +175,89 @@ TEST(clients, a_reply_of_unknown_parent_goes_by_session)
 	fixture_free(fx);
 }
 
+static void say_error_line(struct fixture *fx, const struct jmsg *parent)
+{
+	fake_kernel_say(fx->kernel, CHANNEL_IOPUB, "stream", parent,
+		"{\"name\":\"stderr\",\"text\":\"oops\"}");
+}
+
+/* Of a page that lags: texts are merged, their order and the other messages are not touched. */
+TEST(clients, one_that_lags_gets_merged_texts)
+{
+	struct fixture *fx = fixture_with_kernel();
+	struct page *p = page_open(fx, "s1");
+	execute(p, "a");
+	struct jmsg *m = kernel_takes(fx, "a");
+	say_status(fx->kernel, m, "busy");
+	say_lines(fx, m, 0, 60);
+	fake_kernel_say(fx->kernel, CHANNEL_IOPUB, "display_data", m, "{\"data\":{}}");
+	say_lines(fx, m, 60, 120);
+	say_error_line(fx, m);
+	say_lines(fx, m, 120, 300);
+	page_pull(p);
+	assert_int_equal(page_count(p, "stream", "a", "oops"), 1);
+	assert_int_equal(page_count(p, "stream", "a", ""), 4);
+	size_t at = page_find(p, 0, "stream", "a", ".k58.k59.\"");
+	at = page_find(p, at, "display_data", "a", "");
+	at = page_find(p, at, "stream", "a", "\"k60.k61.");
+	at = page_find(p, at, "stream", "a", "\"oops\"");
+	(void)page_find(p, at, "stream", "a", "\"k120.k121.");
+	say_lines(fx, m, 300, 310); /* a page that is near gets what the kernel sent */
+	page_pull(p);
+	for (int i = 0; i < 310; i++)
+		assert_int_equal(count_line(p, i), 1);
+	assert_int_equal(page_count(p, "stream", "a", ""), 14);
+	jmsg_unref(m);
+	page_leave(p, 0);
+	fixture_free(fx);
+}
+
+TEST(clients, a_merged_text_that_was_lost_comes_again_whole)
+{
+	struct fixture *fx = fixture_with_kernel();
+	struct page *p = page_open(fx, "s1");
+	execute(p, "a");
+	struct jmsg *m = kernel_takes(fx, "a");
+	say_status(fx->kernel, m, "busy");
+	say_lines(fx, m, 0, 100);
+	say_error_line(fx, m);
+	page_pull(p);
+	uint64_t lost = p->number[page_find(p, 0, "stream", "a", "k99.")];
+	page_leave(p, lost);
+	p = page_open(fx, "s1");
+	page_pull(p);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(count_line(p, i), 1);
+	assert_int_equal(page_count(p, "stream", "a", "oops"), 1);
+	assert_int_equal(page_count(p, "status", "a", ""), 0);
+	jmsg_unref(m);
+	page_leave(p, 0);
+	fixture_free(fx);
+}
+
+/* What was pulled to see whether it fits, and did not, is not lost when the page goes then. */
+TEST(clients, one_that_goes_between_two_texts_reads_on)
+{
+	struct fixture *fx = fixture_with_kernel();
+	struct page *p = page_open(fx, "s1");
+	execute(p, "a");
+	struct jmsg *m = kernel_takes(fx, "a");
+	say_lines(fx, m, 0, 100);
+	say_error_line(fx, m);
+	say_lines(fx, m, 100, 101);
+	page_pull_one(p);
+	assert_true(page_find(p, 0, "stream", "a", "k99.") + 1 == p->n);
+	page_leave(p, 0);
+	p = page_open(fx, "s1");
+	page_pull(p);
+	assert_int_equal(page_count(p, "stream", "a", "oops"), 1);
+	assert_int_equal(count_line(p, 99), 0);
+	assert_int_equal(count_line(p, 100), 1);
+	jmsg_unref(m);
+	page_leave(p, 0);
+	fixture_free(fx);
+}
+
 static size_t count_clients(struct fixture *fx)
 {
 	cJSON *rows = view(fx, "clients");
@@ -215,5 +298,8 @@ RUN(TEST_ROW(clients, outputs_reach_all_and_a_reply_its_asker),
 	TEST_ROW(clients, a_newer_socket_takes_over_at_once),
 	TEST_ROW(clients, an_input_request_waits_for_its_asker),
 	TEST_ROW(clients, a_reply_of_unknown_parent_goes_by_session),
+	TEST_ROW(clients, one_that_lags_gets_merged_texts),
+	TEST_ROW(clients, a_merged_text_that_was_lost_comes_again_whole),
+	TEST_ROW(clients, one_that_goes_between_two_texts_reads_on),
 	TEST_ROW(clients, the_gone_are_kept_up_to_a_bound),
 	TEST_ROW(clients, what_they_send_on_iopub_is_ignored))

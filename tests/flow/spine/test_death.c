@@ -213,8 +213,8 @@ TEST(restart, is_told_to_every_page)
 	page_pull(p);
 	page_pull(q);
 	all_have_ended(p);
-	size_t at = page_find(q, 0, "status", "", "restarting");
-	assert_string_not_equal(q->got[at]->session, "kernel-1");
+	size_t at = page_find(q, 0, "shutdown_reply", "", "true");
+	at = page_find(q, at, "status", "", "starting");
 	execute(p, "c");
 	settle(fx);
 	assert_int_equal(o.calls + o2.calls, 2);
@@ -228,6 +228,56 @@ TEST(restart, is_told_to_every_page)
 	jmsg_unref(m);
 	page_leave(p, 0);
 	page_leave(q, 0);
+	fixture_free(fx);
+}
+
+static bool was_told(const struct page *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		struct bytes content = p->got[i]->part[PART_CONTENT];
+		if (memmem(content.data, content.len, "\"restarting\"", 12))
+			return true;
+	}
+	return false;
+}
+
+/* On `restarting` a page says that the kernel appears to have died: not to who asked for it, who
+ * comes back with a new socket, and not where there is nobody else. */
+TEST(restart, of_another_page_is_told_once_it_did_not_come_back)
+{
+	struct fixture *fx = fixture_with_kernel();
+	struct outcome o = {0};
+	struct page *asker = page_open(fx, "s1"), *other = page_open(fx, "s2");
+	desk_restart(fx->desk, on_outcome, &o);
+	settle(fx);
+	fake_kernel_ready(fx->kernel);
+	struct page *again = page_open(fx, "s1");
+	advance(fx, 2000);
+	page_pull(again);
+	page_pull(other);
+	assert_true(was_told(other));
+	assert_false(was_told(asker));
+	assert_false(was_told(again));
+	page_find(other, page_find(other, 0, "status", "", "restarting"), "status", "", "idle");
+	page_forget(asker);
+	page_leave(again, 0);
+	page_leave(other, 0);
+	fixture_free(fx);
+}
+
+TEST(restart, of_the_only_page_looks_like_no_death)
+{
+	struct fixture *fx = fixture_with_kernel();
+	struct outcome o = {0};
+	struct page *p = page_open(fx, "s1");
+	desk_restart(fx->desk, on_outcome, &o);
+	settle(fx);
+	fake_kernel_ready(fx->kernel);
+	advance(fx, 2000);
+	page_pull(p);
+	assert_false(was_told(p));
+	page_find(p, 0, "status", "", "starting");
+	page_leave(p, 0);
 	fixture_free(fx);
 }
 
@@ -367,7 +417,10 @@ RUN(TEST_ROW(death, is_told_and_restarted),
 	TEST_ROW(death, that_was_announced_and_does_not_come_holds_nobody),
 	TEST_ROW(death, that_was_announced_without_a_restart_ends_all),
 	TEST_ROW(death, that_was_announced_and_whose_restart_fails_ends_all),
-	TEST_ROW(restart, is_told_to_every_page), TEST_ROW(restart, that_fails_leaves_it_dead),
+	TEST_ROW(restart, is_told_to_every_page),
+	TEST_ROW(restart, of_another_page_is_told_once_it_did_not_come_back),
+	TEST_ROW(restart, of_the_only_page_looks_like_no_death),
+	TEST_ROW(restart, that_fails_leaves_it_dead),
 	TEST_ROW(restart, asked_for_by_a_client_on_control_comes),
 	TEST_ROW(end, asked_for_by_a_client_on_control_comes),
 	TEST_ROW(end, tells_pages_and_frees_when_they_left),

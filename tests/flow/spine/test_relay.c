@@ -52,7 +52,9 @@ TEST(relay, a_message_sent_twice_runs_once_and_is_answered_again)
 	struct page *p = page_open(fx, "s1"), *q = page_open(fx, "s2");
 	execute(p, "a");
 	execute(p, "a");
-	execute(q, "a");
+	struct jmsg *again = ask_with(p, CHANNEL_SHELL, "execute_request", "a", "{}");
+	assert_int_equal(client_receive(q->client, again, NULL), 0);
+	jmsg_unref(again);
 	kernel_answers(fx, "a", REPLY_OK);
 	assert_int_equal(fake_kernel_waiting(fx->kernel), 0);
 	page_pull(p);
@@ -66,6 +68,37 @@ TEST(relay, a_message_sent_twice_runs_once_and_is_answered_again)
 	assert_int_equal(page_count(p, "status", "a", "idle"), 2);
 	execute(p, "b");
 	kernel_answers(fx, "b", REPLY_OK);
+	page_leave(p, 0);
+	page_leave(q, 0);
+	fixture_free(fx);
+}
+
+/* Programs that count their messages from 1: the header's session tells them apart. */
+TEST(relay, equal_ids_of_two_sessions_are_two_requests)
+{
+	struct fixture *fx = fixture_with_kernel();
+	struct page *p = page_open(fx, "s1"), *q = page_open(fx, "s2");
+	execute(p, "1");
+	execute(q, "1");
+	struct jmsg *first = kernel_takes(fx, "1");
+	assert_string_equal(first->session, "s1");
+	say_reply(fx->kernel, first, "{\"status\":\"ok\",\"execution_count\":1}");
+	say_status(fx->kernel, first, "idle");
+	struct jmsg *second = kernel_takes(fx, "1");
+	assert_string_equal(second->session, "s2");
+	say_reply(fx->kernel, second, "{\"status\":\"ok\",\"execution_count\":2}");
+	say_status(fx->kernel, second, "idle");
+	page_pull(p);
+	page_pull(q);
+	assert_int_equal(page_count(p, "execute_reply", "1", "\"execution_count\":1"), 1);
+	assert_int_equal(page_count(q, "execute_reply", "1", "\"execution_count\":2"), 1);
+	assert_int_equal(page_count(p, "execute_reply", NULL, ""), 1);
+	assert_int_equal(page_count(q, "execute_reply", NULL, ""), 1);
+	execute(q, "1"); /* answered: the second of that name is its own */
+	page_pull(q);
+	assert_int_equal(page_count(q, "execute_reply", "1", "\"execution_count\":2"), 2);
+	jmsg_unref(first);
+	jmsg_unref(second);
 	page_leave(p, 0);
 	page_leave(q, 0);
 	fixture_free(fx);
@@ -234,9 +267,40 @@ TEST(relay, a_large_request_is_answered_by_its_header_alone)
 	fixture_free(fx);
 }
 
+TEST(relay, a_huge_stream_comes_in_several)
+{
+	struct fixture *fx = fixture_with_kernel();
+	struct page *p = page_open(fx, "s1");
+	size_t size = 5u << 20;
+	char *content = malloc(size);
+	execute(p, "a");
+	struct jmsg *m = kernel_takes(fx, "a");
+	say_status(fx->kernel, m, "busy");
+	(void)snprintf(content, size, "{\"name\":\"stdout\",\"text\":\"%0*d\"}", (int)size - 64, 7);
+	fake_kernel_say(fx->kernel, CHANNEL_IOPUB, "stream", m, content);
+	say_reply(fx->kernel, m, REPLY_OK);
+	say_status(fx->kernel, m, "idle");
+	page_pull_all(fx, p);
+	size_t text = 0;
+	assert_int_equal(page_count(p, "stream", "a", ""), 5);
+	for (size_t i = 0; i < p->n; i++) {
+		assert_true(p->got[i]->frame.len < (1u << 20) + 4096);
+		if (strcmp(p->got[i]->msg_type, "stream") == 0)
+			text += p->got[i]->part[PART_CONTENT].len;
+	}
+	assert_int_equal(text - 5 * strlen("{\"name\":\"stdout\",\"text\":\"\"}"), size - 64);
+	assert_true(page_has_end(p, "a", "execute_reply"));
+	assert_execution(fx, "a", "done", "ok");
+	free(content);
+	jmsg_unref(m);
+	page_leave(p, 0);
+	fixture_free(fx);
+}
+
 RUN(TEST_ROW(relay, a_busy_kernels_info_is_answered_from_what_is_kept),
 	TEST_ROW(relay, an_idle_kernel_answers_its_info_itself),
 	TEST_ROW(relay, a_message_sent_twice_runs_once_and_is_answered_again),
+	TEST_ROW(relay, equal_ids_of_two_sessions_are_two_requests),
 	TEST_ROW(relay, a_double_whose_reply_is_not_kept_gets_an_error),
 	TEST_ROW(relay, beyond_its_bound_the_queue_refuses_with_a_reply),
 	TEST_ROW(relay, bytes_that_wait_are_bounded_too),
@@ -244,4 +308,5 @@ RUN(TEST_ROW(relay, a_busy_kernels_info_is_answered_from_what_is_kept),
 	TEST_ROW(relay, a_comm_message_ends_with_its_idle),
 	TEST_ROW(relay, a_status_that_is_none_reaches_no_page),
 	TEST_ROW(relay, a_cursor_past_the_code_is_clamped),
-	TEST_ROW(relay, a_large_request_is_answered_by_its_header_alone))
+	TEST_ROW(relay, a_large_request_is_answered_by_its_header_alone),
+	TEST_ROW(relay, a_huge_stream_comes_in_several))

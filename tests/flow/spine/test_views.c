@@ -108,6 +108,27 @@ TEST(sessions, hold_a_kernel_each)
 	sessions_free(ss);
 }
 
+TEST(kernels, an_unknown_spec_is_answered_with_those_that_are_there)
+{
+	struct fixture *fx = fixture_new();
+	struct err err;
+	struct desk *d;
+	struct kernels_start start = {.owner = &fx->owner, .spec_name = "nothing"};
+	struct kernelspec more[40] = {{.name = "julia-1.11"}};
+	list_append(&fake_bridge_spec(fx->gw.bridge)->link, &more[0].link);
+	assert_int_equal(kernels_start(fx->gw.kernels, &start, &d, &err), E_NOT_FOUND);
+	assert_non_null(strstr(err.text, "'nothing'"));
+	assert_non_null(strstr(err.text, "julia-1.11, python3"));
+	for (size_t i = 1; i < ARRAY_LEN(more); i++) { /* more than an error can hold */
+		more[i].name = "a-rather-long-name";
+		list_append(&more[0].link, &more[i].link);
+	}
+	assert_int_equal(kernels_start(fx->gw.kernels, &start, &d, &err), E_NOT_FOUND);
+	assert_non_null(strstr(err.text, "a-rather-long-name, "));
+	assert_string_equal(err.text + strlen(err.text) - 5, ", ...");
+	fixture_free(fx);
+}
+
 TEST(sessions, go_with_their_kernel)
 {
 	struct fixture *fx = fixture_with_kernel();
@@ -128,4 +149,5 @@ TEST(sessions, go_with_their_kernel)
 }
 
 RUN(TEST_ROW(views, are_there_and_say_no_secret), TEST_ROW(views, metrics_count),
+	TEST_ROW(kernels, an_unknown_spec_is_answered_with_those_that_are_there),
 	TEST_ROW(sessions, hold_a_kernel_each), TEST_ROW(sessions, go_with_their_kernel))
