@@ -1,0 +1,96 @@
+"""JupyterLab's page in Chromium, `jupyter lab --gateway-url=...`. Screenshots are kept."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from gateway import ALICE, BUILD, SLACK, wait, within
+from lab_server import TOKEN, LabServer
+
+HERE = Path(__file__).resolve().parent
+
+NOTEBOOK = [
+    "print('hello from the container')",
+    "import pandas as pd\npd.DataFrame({'city': ['北京', 'Zürich', None], 'v': [1.5, None, 3]})",
+    "import matplotlib.pyplot as plt\n"
+    "plt.bar(['苹果', '香蕉', '樱桃'], [3, 5, 2]); plt.title('水果销量'); plt.ylabel('数量'); plt.show()",
+    "import ipywidgets as w\n"
+    "s, out = w.IntSlider(value=3, max=20), w.Output()\n"
+    "def moved(change):\n"
+    "    out.clear_output(wait=True)\n"
+    "    with out: print('squared', change['new'] ** 2)\n"
+    "s.observe(moved, 'value'); display(w.VBox([s, out]))",
+    "import io, matplotlib.pyplot as plt\n"
+    "fig = plt.figure(figsize=(3.2, 2.4), dpi=100); plt.plot([1, 3, 2]); b = io.BytesIO()\n"
+    "fig.savefig(b, format='png'); plt.close(fig); w.Image(value=b.getvalue(), format='png')",
+    "u, o = w.FileUpload(), w.Output()\n"
+    "def got(change):\n"
+    "    f = change['new'][0]; c = bytes(f['content'])\n"
+    "    with o: print('got', f['name'], len(c), sum(c))\n"
+    "u.observe(got, 'value'); display(w.VBox([u, o]))",
+    "from tqdm.auto import tqdm\nimport time\nfor _ in tqdm(range(40)): time.sleep(.01)",
+    "print('hello', input('your name? '))",
+]
+CONTROL = [
+    "import time; print('asleep', flush=True); time.sleep(120)",
+    "kept = 1",
+    "print('kept:', 'kept' in globals())",
+    "import time\nn = 0\nfor n in range(1, 51): print('tick', n, flush=True); time.sleep(.1)",
+    "print('after the reload', n)",
+    "for k in range(20000): print('line', k)",
+    "print('flood is over')",
+    "import os; os._exit(1)",
+    "print('alive again')",
+]
+
+
+@pytest.fixture(scope="module")
+def lab(docker_gateway):
+    with LabServer(docker_gateway.url, ALICE) as server:
+        yield server
+
+
+def page(lab, script, sources, shots):
+    """Runs lab/SCRIPT.mjs on a notebook with these cells; what it printed."""
+    name = f"{script}.ipynb"
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(s) for s in sources],
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3",
+                                 "language": "python"}})
+    nbformat.write(notebook, lab.notebooks / name)
+    options = {"url": lab.url, "token": TOKEN, "notebook": name, "shots": str(shots),
+               "name": script}
+    result = subprocess.run(
+        ["node", str(HERE / "lab" / f"{script}.mjs"), json.dumps(options)], capture_output=True,
+        text=True, timeout=within(100), env={
+            "PATH": os.environ["PATH"], "HOME": str(lab.home),
+            "COPPICE_NODE_MODULES": str(BUILD / "node" / "node_modules"),
+            "COPPICE_E2E_SLACK": str(max(SLACK / 3, 1))})
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-6000:]
+    return json.loads(result.stdout.strip().splitlines()[-1])
+
+
+@pytest.mark.timeout(400)
+def test_notebook(lab, shots):
+    page(lab, "notebook", NOTEBOOK, shots)
+    for what in ("figure", "slider", "buffers", "tqdm", "input"):
+        assert (shots / f"notebook-{what}.png").stat().st_size > 10000
+
+
+@pytest.mark.timeout(400)
+def test_control(lab, shots):
+    got = page(lab, "control", CONTROL, shots)
+    assert got["flood"] == 20000
+    for what in ("interrupt", "restart", "reload", "flood", "exit"):
+        assert (shots / f"control-{what}.png").stat().st_size > 10000
+
+
+def test_kernels_end_with_their_sessions(lab, docker_gateway):
+    """JupyterLab's "shut down all": no container of the notebooks stays."""
+    for session in lab.json("/api/sessions"):
+        assert lab.delete(f"/api/sessions/{session['id']}").status_code == 204
+    wait(lambda: docker_gateway.json("/api/kernels"), lambda rows: rows == [], within(8))
