@@ -17,7 +17,7 @@ struct client {
 	char session_id[JMSG_ID_MAX];
 	bool keeps; /* named by its session_id: kept while it is gone */
 	bool attached, closing;
-	bool old; /* its socket is from before a restart that somebody asked for */
+	bool old;  /* its socket is from before a restart that somebody asked for */
 	bool told; /* on_readable was said, nothing was pulled down to the end since */
 	struct client_socket socket;
 	struct cursor cursor;
