@@ -113,7 +113,7 @@ asan-check: ## unit and flow tests with the sanitizers
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan $(ASAN) check
 
 python: ## coppice_kernel's own tests
-	$(BUILD)/venv/bin/python -m pytest -q images/kernel/coppice_kernel/tests
+	$(BUILD)/venv/bin/python -m pytest -q --timeout 120 images/kernel/coppice_kernel/tests
 
 e2e: ## real containers, real clients, real pages; the gateway is the sanitized one
 	tests/check_coverage

@@ -171,7 +171,7 @@ class Client:
     def close(self):
         self.context.destroy(linger=0)
 
-    def send(self, channel, kind, content, parent=None):
+    def send(self, channel, kind, content, parent=None, **more):
         header = {
             "msg_id": uuid.uuid4().hex,
             "session": self.session,
@@ -179,6 +179,7 @@ class Client:
             "date": "2024-01-01T00:00:00Z",
             "msg_type": kind,
             "version": "5.3",
+            **more,
         }
         parts = [json.dumps(p).encode() for p in (header, parent or {}, {}, content)]
         mac = hmac.new(KEY.encode(), digestmod=hashlib.sha256)

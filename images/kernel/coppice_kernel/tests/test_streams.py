@@ -1,8 +1,9 @@
 """Streams of a kernel over a loop and a clock that are not real."""
 
+import threading
+
 import pytest
 from ipykernel import iostream
-from ipykernel.inprocess.socket import DummySocket
 
 from coppice_kernel import streams
 
@@ -28,6 +29,14 @@ class Fake:
         call(*args)
 
 
+class Thread(iostream.IOPubThread):
+    """Never started: it does at once what it is asked."""
+
+    def __init__(self, loop):
+        self.io_loop = loop
+        self.thread = threading.Thread()
+
+
 class Session:
     def __init__(self):
         self.texts = []
@@ -48,11 +57,8 @@ def fake(monkeypatch):
 
 @pytest.fixture
 def stream(fake):
-    thread = iostream.IOPubThread(DummySocket())  # not started: it does at once what it is asked
     session = Session()
-    stream = streams.CoppiceStream(session, thread, "stdout", watchfd=False)
-    thread.io_loop.close()
-    stream._io_loop = fake
+    stream = streams.CoppiceStream(session, Thread(fake), "stdout", watchfd=False)
     stream.texts = session.texts
     return stream
 
