@@ -1,5 +1,5 @@
 // @jupyterlab/services from npm against a gateway: specs, kernel, comm, input, interrupt, restart,
-// session. Usage: client_services.mjs URL TOKEN v1|legacy. Last line of stdout: JSON of what was seen.
+// session. Usage: client_services.mjs URL TOKEN v1|legacy. Last line of stdout: what was seen.
 import { createRequire } from 'node:module';
 
 const require = createRequire(process.env.COPPICE_NODE_MODULES + '/');

@@ -2,8 +2,8 @@
 
 Steps: {"send": CHANNEL, "type": T, "content": TEXT or base64 in "content64", "buffers64": [...],
 "parent": "none"?, "times": N?} publishes raw bytes as they are; {"raw64": [frames], "on": CHANNEL}
-sends frames without any rule; {"bad_key": true, ...} signs with another key; {"reply": {...}} is the
-execute_reply (default ok); {"no_reply": true}; {"no_idle": true}; {"seen": true} answers with
+sends frames without any rule; {"bad_key": true, ...} signs with another key; {"reply": {...}} is
+the execute_reply (default ok); {"no_reply": true}; {"no_idle": true}; {"seen": true} answers with
 everything received since; {"exit": CODE}. A code that is no JSON list is answered ok.
 """
 
@@ -127,7 +127,9 @@ class Kernel:
     def send_step(self, step, header):
         content = (base64.b64decode(step["content64"]) if "content64" in step
                    else step.get("content", "{}").encode())
-        parent = b"{}" if step.get("parent") == "none" else step.get("parent", "").encode() or header
+        parent = step.get("parent", "").encode() or header
+        if parent == b"none":
+            parent = b"{}"
         head = step.get("header", "").encode() or self.head(step["type"])
         frames = self.sign([head, parent, step.get("metadata", "{}").encode(), content],
                            b"not the key" if step.get("bad_key") else self.key)

@@ -171,7 +171,8 @@ def wait(ask, wanted, timeout=30):
 class Server(Gateway):
     """A `coppice serve` of our own, with folders of its own."""
 
-    def __init__(self, name, *args, config="", env=None, base_url="/", tokens=TOKENS, scheme="http"):
+    def __init__(self, name, *args, config="", env=None, base_url="/", tokens=TOKENS,
+                 scheme="http"):
         self.name, self.exit_code = name, None
         self.run_dir = tempfile.mkdtemp(prefix="cp.", dir="/tmp")
         self.home = Path(tempfile.mkdtemp(prefix="coppice-e2e-", dir="/tmp"))
@@ -192,7 +193,8 @@ class Server(Gateway):
             (self.home / "coppice.ini").write_text(config)
             self.argv += ["--config", str(self.home / "coppice.ini")]
         self.argv += [str(a) for a in args]
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("COPPICE_", "JUPYTER"))}
+        self.env = {k: v for k, v in os.environ.items()
+                    if not k.startswith(("COPPICE_", "JUPYTER"))}
         self.env |= {"HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home), **(env or {})}
         self.ready_line = re.compile(rf"Coppice is ready: ({scheme}://127\.0\.0\.1:(\d+)(/\S*))")
         super().__init__("http://0")

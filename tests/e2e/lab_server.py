@@ -1,4 +1,4 @@
-"""JupyterLab's server in front of a gateway: `jupyter lab --gateway-url=...`, in folders of its own."""
+"""JupyterLab's server before a gateway, `jupyter lab --gateway-url=...`, in folders of its own."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ class LabServer(Gateway):
         self.home = Path(tempfile.mkdtemp(prefix="coppice-lab-", dir="/tmp"))
         self.notebooks = self.home / "notebooks"
         self.notebooks.mkdir()
-        with socket.socket() as s:  # a free port; the server takes the next one if it was taken since
+        with socket.socket() as s:  # a free port
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
         super().__init__(f"http://127.0.0.1:{self.port}", TOKEN)
@@ -30,7 +30,8 @@ class LabServer(Gateway):
         env = {k: v for k, v in os.environ.items() if not k.startswith("JUPYTER")}
         env |= {
             "HOME": str(self.home), "JUPYTER_GATEWAY_AUTH_TOKEN": self.gateway_token,
-            "JUPYTER_CONFIG_DIR": str(self.home / "config"), "IPYTHONDIR": str(self.home / "ipython"),
+            "JUPYTER_CONFIG_DIR": str(self.home / "config"),
+            "IPYTHONDIR": str(self.home / "ipython"),
             "JUPYTER_DATA_DIR": str(self.home / "data"), "JUPYTER_NO_CONFIG": "1",
             "JUPYTER_RUNTIME_DIR": str(self.home / "runtime"),
             "JUPYTERLAB_SETTINGS_DIR": str(self.home / "settings"),

@@ -194,7 +194,8 @@ class TestOrigin:
         assert "Access-Control-Allow-Origin" not in r.headers
 
     def test_pattern(self, server):
-        for origin, allowed in (("https://x.colab.test", True), ("https://x.colab.test.evil", False),
+        for origin, allowed in (("https://x.colab.test", True),
+                                ("https://x.colab.test.evil", False),
                                 ("https://evil/x.colab.test", False)):
             r = server.http("OPTIONS", "/api/kernels", token=None,
                             headers={"Origin": origin, **self.PREFLIGHT})

@@ -1,5 +1,5 @@
-"""Clients of the field, unchanged: their own code where it installs, else their calls in their order
-(clients.md, wire-contract 1.1)."""
+"""Clients of the field, unchanged: their own code where it installs, else their calls in their
+order (clients.md, wire-contract 1.1)."""
 
 import asyncio
 import importlib
@@ -258,7 +258,8 @@ def test_openhands(lone):
             if m["msg_type"] == "stream":
                 out.append(m["content"]["text"])
                 if interrupt_after and interrupt_after in "".join(out):
-                    r = lone.post(f"/api/kernels/{kernel_id}/interrupt", json={"kernel_id": kernel_id})
+                    r = lone.post(f"/api/kernels/{kernel_id}/interrupt",
+                                  json={"kernel_id": kernel_id})
                     assert r.status_code == 204
                     interrupt_after = None
             elif m["msg_type"] in ("execute_result", "display_data"):
@@ -368,7 +369,8 @@ def test_jupyter_server_as_proxy(lone):
     with LabServer(lone.url, ALICE, name="proxy") as lab:
         assert "python3" in lab.json("/api/kernelspecs")["kernelspecs"]
         session = lab.post("/api/sessions", json={
-            "path": "p.ipynb", "type": "notebook", "name": "", "kernel": {"name": "python3"}}).json()
+            "path": "p.ipynb", "type": "notebook", "name": "",
+            "kernel": {"name": "python3"}}).json()
         kernel_id = session["kernel"]["id"]
         assert kernel_id in [m["id"] for m in lone.json("/api/kernels")]
         assert kernel_id in [m["id"] for m in lab.json("/api/kernels")]

@@ -3,6 +3,7 @@
 import json
 
 from gateway import within
+from wire import Run
 
 CODE = 'runs = globals().get("runs", 0) + 1; print("runs", runs)'
 
@@ -12,7 +13,7 @@ def test_case_5(any_client):
     head = c.header("execute_request")
     frame = c.encode("shell", head, {}, {}, {"code": CODE, "silent": False, "store_history": True,
                                             "allow_stdin": False, "stop_on_error": True})
-    c.runs[head["msg_id"]] = type(c.runs[next(iter(c.runs))])(head["msg_id"])
+    c.runs[head["msg_id"]] = Run(head["msg_id"])
     c.send_frame(frame)
     first = c.collect(head["msg_id"])
     assert first.stdout == "runs 1\n"
@@ -31,7 +32,7 @@ def test_case_5_in_one_burst(any_client):
     c = any_client
     head = c.header("execute_request")
     frame = c.encode("shell", head, {}, {}, {"code": CODE, "silent": False})
-    c.runs[head["msg_id"]] = type(c.runs[next(iter(c.runs))])(head["msg_id"])
+    c.runs[head["msg_id"]] = Run(head["msg_id"])
     c.send_frame(frame)
     c.send_frame(frame)
     c.collect(head["msg_id"])
@@ -46,5 +47,6 @@ def test_same_id_on_another_kind(any_client):
     seen = len(c.messages)
     head = {**c.header("complete_request"), "msg_id": msg_id}
     c.send_frame(c.encode("shell", head, {}, {}, {"code": "pri", "cursor_pos": 3}))
-    c.until(lambda m: m.parent_id == msg_id or msg_id in json.dumps(m.content), within(3), skip=seen)
+    c.until(lambda m: m.parent_id == msg_id or msg_id in json.dumps(m.content), within(3),
+            skip=seen)
     assert c.run("print('fine')").stdout == "fine\n"

@@ -80,8 +80,9 @@ class TestSubprotocol:
             b.until_state("idle")
 
     def test_compression_may_be_offered(self, process_gateway, fake_kernel):
-        status, lines = upgrade(process_gateway, fake_kernel,
-                                "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits")
+        status, lines = upgrade(
+            process_gateway, fake_kernel,
+            "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits")
         assert status == 101
         with process_gateway.open(fake_kernel) as c:
             assert c.run("1").status == "ok"
@@ -151,17 +152,18 @@ class TestSessionId:
             old.info()
             msg_id = old.execute("import time; print('a', flush=True); time.sleep(.5); print('b')")
             old.until_text("a", msg_id)
-            # What TCP has not acknowledged counts as not had; a ping takes the acknowledgement along.
-            old.ws.ping()
+            # What TCP has not acknowledged counts as not had: this acknowledges at once.
+            old.ws.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
             with docker_gateway.open(kernel, framing, session="same") as new:
                 new.runs[msg_id] = run = old.runs[msg_id]
                 new.collect(msg_id)
                 assert run.outline() == ["busy", "execute_input", ("stdout", "a\nb\n"), "idle"]
                 assert len([m for m in run.messages if m.channel == "shell"]) == 1
                 assert new.run("print('c')").stdout == "c\n"
-                # The older hears nothing more than its end.
+                # The older hears nothing more.
                 seen = len(old.messages)
-                old.until_closed(within(15))
+                old.ws.send_close()
+                old.until_closed(within(5))
                 assert len(old.messages) == seen
             wait(lambda: docker_gateway.model(kernel), lambda m: m["connections"] == 0)
 

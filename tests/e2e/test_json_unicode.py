@@ -14,7 +14,8 @@ def raw(msg_type, content, **more):
 def test_case_7_nan_from_a_kernel(fake_client):
     run = fake_client.run(script(
         raw("display_data",
-            b'{"data":{"application/json":{"a":NaN,"b":[Infinity,-Infinity]}},"metadata":{"w":NaN}}',
+            b'{"data":{"application/json":{"a":NaN,"b":[Infinity,-Infinity]}},'
+            b'"metadata":{"w":NaN}}',
             metadata='{"m": NaN}'), say("after")))
     (m,) = run.iopub("display_data")
     value = m.content["data"]["application/json"]
@@ -45,7 +46,8 @@ def test_case_7_real_nan(any_client):
 
 
 def test_case_8_lone_surrogate_escape(fake_client):
-    run = fake_client.run(script(raw("stream", b'{"name":"stdout","text":"L\\ud83dR"}'), say("tail")))
+    run = fake_client.run(script(raw("stream", b'{"name":"stdout","text":"L\\ud83dR"}'),
+                                 say("tail")))
     assert run.stdout.startswith("L") and "R" in run.stdout and run.stdout.endswith("tail")
     assert run.stdout[1] in ("\ufffd", "\ud83d")
     for m in run.messages:
@@ -90,7 +92,9 @@ def test_case_25_raw_write(any_client):
 
 def test_bad_frames_of_a_kernel_are_dropped_and_counted(process_gateway, fake_kernel, fake_client):
     """A wrong signature, no delimiter, no JSON: dropped, told once, and all after it arrives."""
-    b64 = lambda b: base64.b64encode(b).decode()
+    def b64(data):
+        return base64.b64encode(data).decode()
+
     run = fake_client.run(script(
         say("one "), {**say("forged "), "bad_key": True}, {"raw64": [b64(b"x")]},
         {"raw64": [b64(b"x"), b64(b"<IDS|MSG>"), b64(b"")]},

@@ -17,7 +17,8 @@ NOTEBOOK = [
     "print('hello from the container')",
     "import pandas as pd\npd.DataFrame({'city': ['北京', 'Zürich', None], 'v': [1.5, None, 3]})",
     "import matplotlib.pyplot as plt\n"
-    "plt.bar(['苹果', '香蕉', '樱桃'], [3, 5, 2]); plt.title('水果销量'); plt.ylabel('数量'); plt.show()",
+    "plt.bar(['苹果', '香蕉', '樱桃'], [3, 5, 2])\n"
+    "plt.title('水果销量'); plt.ylabel('数量'); plt.show()",
     "import ipywidgets as w\n"
     "s, out = w.IntSlider(value=3, max=20), w.Output()\n"
     "def moved(change):\n"

@@ -211,7 +211,8 @@ class TestCulling:
         with server.open(a) as work, server.open(b) as open_tab:
             work.info(), open_tab.info()
             # Only B's socket stays; polling C is no use of it.
-            msg_id = work.execute("import time; print('on', flush=True); time.sleep(6); print('kept')")
+            msg_id = work.execute("import time; print('on', flush=True); time.sleep(6)\n"
+                                  "print('kept')")
             work.until_text("on", msg_id)
             thread = threading.Thread(target=poll)
             thread.start()
@@ -243,7 +244,7 @@ class TestCulling:
         with server.open(kernel_id) as c:
             c.info()
             assert c.until_closed(within(8)).code == 1000
-            assert any("dead" == m.content.get("execution_state") for m in c.messages), "it was told"
+            assert "dead" in {m.content.get("execution_state") for m in c.messages}, "told"
 
 
 class TestOrderedEnd:

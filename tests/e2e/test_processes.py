@@ -73,7 +73,7 @@ def test_no_zombies(client):
 
 def test_subprocess_output_arrives(any_client):
     run = any_client.run("import subprocess\n"
-                         "print(subprocess.run(['echo', 'out'], capture_output=True, text=True).stdout)")
+                         "print(subprocess.run(['echo', 'out'], stdout=subprocess.PIPE).stdout)")
     assert "out" in run.stdout
     assert any_client.run("!echo from the shell").stdout.strip() == "from the shell"
 

@@ -147,7 +147,8 @@ class TestKernelspecs:
         assert response.content.startswith(b"\x89PNG")
 
     @pytest.mark.parametrize("name", [
-        "nothing.png", "..%2f..%2f..%2fetc%2fpasswd", "../../../../etc/passwd", "%2e%2e/fake/kernel.json"])
+        "nothing.png", "..%2f..%2f..%2fetc%2fpasswd", "../../../../etc/passwd",
+        "%2e%2e/fake/kernel.json"])
     def test_resource_outside(self, process_gateway, name):
         answer = raw(process_gateway, (
             f"GET /kernelspecs/python3/{name} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"

@@ -8,7 +8,7 @@ import pytest
 import websocket
 
 from gateway import within
-from wire import Closed, NoMessage, encode_b, encode_v1
+from wire import Closed, NoMessage, Run, encode_b, encode_v1
 
 TEXT, BINARY = websocket.ABNF.OPCODE_TEXT, websocket.ABNF.OPCODE_BINARY
 BUFFERS = [[], [b""], [b"\x00\xff", b""]]
@@ -56,7 +56,8 @@ class TestBuffers:
         run = any_client.run("""
             from comm import create_comm, get_comm_manager
             def opened(comm, msg):
-                comm.on_msg(lambda m: comm.send({"back": m["content"]["data"]}, buffers=m["buffers"]))
+                comm.on_msg(lambda m: comm.send({"back": m["content"]["data"]},
+                                                buffers=m["buffers"]))
             get_comm_manager().register_target("echo", opened)
         """.replace("\n            ", "\n"))
         assert run.status == "ok", run
@@ -104,7 +105,7 @@ class TestToleranceLegacy:
                     "content": {"code": "print('here')", "silent": False}, "buffers": [], **change}
         for name in drop:
             del document[name]
-        client.runs[head["msg_id"]] = run = type(client.runs[next(iter(client.runs))])(head["msg_id"])
+        client.runs[head["msg_id"]] = run = Run(head["msg_id"])
         client.ws.send(json.dumps(document))
         client.collect(head["msg_id"])
         assert run.stdout == "here\n", run
@@ -291,7 +292,8 @@ def test_over_the_limit_is_said(process_server, framing):
         with server.open(kernel_id, framing) as c:
             c.info()
             msg_id = c.execute("#" * (3 << 20))
-            c.until(lambda m: m.type == "stream" and "message_limit" in m.content["text"], within(5))
+            c.until(lambda m: m.type == "stream" and "message_limit" in m.content["text"],
+                    within(5))
             run = c.collect(msg_id, within(5))
             assert run.status in ("error", "aborted")
             assert c.run("1").status == "ok"

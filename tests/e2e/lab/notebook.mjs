@@ -13,7 +13,8 @@ await main(async (lab) => {
 	await lab.run(2);
 	const picture = lab.output(2).locator('img').first();
 	await picture.waitFor();
-	const size = await picture.evaluate((i) => i.decode().then(() => [i.naturalWidth, i.naturalHeight]));
+	const size = await picture.evaluate(
+		(i) => i.decode().then(() => [i.naturalWidth, i.naturalHeight]));
 	check(size[0] > 100 && size[1] > 100, `figure of ${size}`);
 	check(!(await lab.text(2)).includes('Glyph'), 'no glyph is missing');
 	await picture.scrollIntoViewIfNeeded();

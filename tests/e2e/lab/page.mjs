@@ -130,7 +130,8 @@ export function check(condition, what) {
 		throw new Error(what);
 }
 
-// Opens the page of argv's JSON, runs `steps` on it, prints what it returns; a failure leaves a shot.
+// Opens the page of argv's JSON, runs `steps` on it, prints what it returns; a failure leaves a
+// shot.
 export async function main(steps) {
 	const options = JSON.parse(process.argv[2]);
 	const lab = await Page.open(options);
