@@ -164,7 +164,8 @@ def _configuration(key):
     c = Config()
     c.Session.key = key.encode()
     c.Session.signature_scheme = "hmac-sha256"
-    c.HistoryManager.enabled = False
+    # In memory: clients ask for it, and no file of SQLite is open when the kernel forks.
+    c.HistoryManager.hist_file = ":memory:"
     c.IPKernelApp.outstream_class = "coppice_kernel.streams.CoppiceStream"
     c.IPKernelApp.parent_handle = 0
     c.IPKernelApp.transport = "ipc"
@@ -221,6 +222,8 @@ def serve(spec, listeners, outbox):
     log = _redirect()
     code = 1
     try:
+        for fd in (*listeners, outbox):
+            os.set_inheritable(fd, False)  # nothing of ours in what user code starts
         _settle(spec)
         app = CoppiceApp.instance(config=_configuration(spec["key"]))
         app.take(spec["endpoints"], listeners, deliver.start(outbox))
@@ -254,8 +257,6 @@ def main():
     with os.fdopen(start.SPEC, "rb") as f:
         spec = json.load(f)
     listeners = list(range(start.FIRST_LISTENER, start.FIRST_LISTENER + len(CHANNELS)))
-    for fd in (*listeners, start.OUTBOX):
-        os.set_inheritable(fd, False)
     spec["env"] = {}  # it has it already
     serve(spec, listeners, start.OUTBOX)
 

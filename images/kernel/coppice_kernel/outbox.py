@@ -8,15 +8,17 @@ import json
 import os
 import threading
 from collections import deque
+from itertools import islice
 from operator import itemgetter
 
 import zmq
 
 CHANNELS = ("iopub", "shell", "control", "stdin")
 LIMIT_BYTES = 64 << 20
-OVERHEAD_BYTES = 700  # of a small message: its objects
+OVERHEAD_BYTES = 400  # of a small message: its objects
 LOST_NAMED = 50000  # ids of dropped messages that are remembered per channel
 DELIMITER = b"<IDS|MSG>"
+HEADER = 2  # place of the header after the delimiter
 _ID = b'"msg_id"'
 
 
@@ -45,22 +47,19 @@ def _bytes(frame):
 
 class _Channel:
     def __init__(self):
-        self.kept = deque()  # (number, msg_id, frames, bytes)
-        self.numbers = {}  # msg_id -> number of the first message of that id
+        self.kept = deque()  # (number, bytes, frames)
         self.bytes = 0
         self.lost = deque()  # ids of what was dropped and could still be asked for
         self.lost_unnamed = 0  # what was dropped before these
 
     def take_first(self):
-        number, msg_id, _, size = self.kept.popleft()
+        _, size, frames = self.kept.popleft()
         self.bytes -= size
-        if self.numbers.get(msg_id) == number:
-            del self.numbers[msg_id]
-        return msg_id, size
+        return size, frames
 
     def drop_first(self):
-        msg_id, size = self.take_first()
-        self.note_lost(msg_id)
+        size, frames = self.take_first()
+        self.note_lost(id_of(frames[HEADER]))
         return size
 
     def note_lost(self, msg_id):
@@ -69,10 +68,20 @@ class _Channel:
             self.lost.popleft()
             self.lost_unnamed += 1
 
+    def kept_until(self, msg_id):
+        """How many of `kept` came up to and including msg_id; 0 if it is not among them."""
+        # No index is kept: whatever is acknowledged is near the front, and leaves. Ids that packers
+        # spell in several ways are not found; a later one is.
+        packed = json.dumps(msg_id).encode()
+        for i, (_, _, frames) in enumerate(self.kept, 1):
+            if packed in frames[HEADER] and id_of(frames[HEADER]) == msg_id:
+                return i
+        return 0
+
     def lost_until(self, msg_id):
         """How many of `lost` came up to and including msg_id; 0 if it is not among them."""
         try:
-            return self.lost.index(msg_id) + 1 if msg_id else 0
+            return self.lost.index(msg_id) + 1
         except ValueError:
             return 0
 
@@ -104,47 +113,48 @@ class Outbox:
         frames = [f if type(f) is bytes else _bytes(f) for f in frames]
         try:
             at = frames.index(DELIMITER)
-            msg_id = id_of(frames[at + 2])
-        except (ValueError, IndexError):
+        except ValueError:
+            return
+        if at + HEADER >= len(frames):
             return  # not a message
         if at and frames[0][:1] == b"\0":
             return  # to the debugger: a peer that gave itself no name
-        frames = frames[at:]
+        frames = tuple(frames[at:])  # of bytes alone: the garbage collector leaves it alone
         size = sum(map(len, frames)) + OVERHEAD_BYTES
         kept = self._channels[channel]
         with self._lock:
             self._number += 1
             if size > self._limit:
-                self._drop_all(kept, msg_id)
+                self._drop_all(kept, frames)
                 return
-            kept.kept.append((self._number, msg_id, frames, size))
-            if msg_id:
-                kept.numbers.setdefault(msg_id, self._number)
+            kept.kept.append((self._number, size, frames))
             kept.bytes += size
             self._bytes += size
             while self._bytes > self._limit:
                 fullest = max(self._channels.values(), key=lambda c: c.bytes)
                 self._bytes -= fullest.drop_first()
 
-    def _drop_all(self, kept, msg_id):
+    def _drop_all(self, kept, frames):
         """A message that is too large by itself: those before it go too, so that what is kept of a
         channel has no gap but before its first."""
         while kept.kept:
             self._bytes -= kept.drop_first()
-        kept.note_lost(msg_id)
+        kept.note_lost(id_of(frames[HEADER]))
 
     def ack(self, channel, msg_id):
         kept = self._channels.get(channel)
-        if kept is None:
+        if kept is None or not msg_id:
             return
         with self._lock:
-            last = kept.numbers.get(msg_id)
-            if last is None:
-                kept.forget_lost(kept.lost_until(msg_id))
+            lost = kept.lost_until(msg_id)
+            if lost:
+                kept.forget_lost(lost)
                 return
-            kept.forget_lost(len(kept.lost))
-            while kept.kept and kept.kept[0][0] <= last:
-                self._bytes -= kept.take_first()[1]
+            count = kept.kept_until(msg_id)
+            if count:
+                kept.forget_lost(len(kept.lost))
+            for _ in range(count):
+                self._bytes -= kept.take_first()[0]
 
     def after(self, marks):
         """marks: channel -> msg_id. Returns what was sent after them, as (channel, frames) in order of
@@ -153,11 +163,11 @@ class Outbox:
         with self._lock:
             for channel, msg_id in marks.items():
                 kept = self._channels[channel]
-                last = kept.numbers.get(msg_id)
-                found += [(k[0], channel, k[2]) for k in kept.kept if k[0] > (last or 0)]
-                if last is None:
-                    until = kept.lost_until(msg_id)
-                    dropped += len(kept.lost) - until if until else kept.lost_unnamed + len(kept.lost)
+                count = kept.kept_until(msg_id) if msg_id else 0
+                found += [(k[0], channel, k[2]) for k in islice(kept.kept, count, None)]
+                if not count:
+                    until = kept.lost_until(msg_id) if msg_id else 0
+                    dropped += len(kept.lost) - until + (0 if until else kept.lost_unnamed)
         found.sort(key=itemgetter(0))
         return [(channel, frames) for _, channel, frames in found], dropped
 
@@ -168,12 +178,15 @@ class Outbox:
         socket._channel = channel
 
 
+_send = zmq.Socket.send_multipart
+
+
 class KeptSocket(zmq.Socket):
     """The lowest place that every message of a channel passes, whichever thread or stream sends it."""
 
     _outbox = None
     _channel = None
 
-    def send_multipart(self, msg_parts, *args, **kwargs):
+    def send_multipart(self, msg_parts, flags=0, copy=True, track=False, **kwargs):
         self._outbox.keep(self._channel, msg_parts)
-        return super().send_multipart(msg_parts, *args, **kwargs)
+        return _send(self, msg_parts, flags, copy, track, **kwargs)

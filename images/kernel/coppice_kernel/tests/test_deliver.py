@@ -20,7 +20,7 @@ def split(blob):
         found.append(blob[at + 4 : at + 4 + size])
         at += 4 + size
     assert at == len(blob)
-    return found
+    return tuple(found)
 
 
 class Whole:
