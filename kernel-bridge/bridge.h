@@ -105,6 +105,9 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 /* Signs and sends m on m->channel (shell, control, stdin). Kept until ready while starting. E_DEAD.
  */
 int kernel_send(struct kernel *k, const struct jmsg *m, struct err *err);
+/* What the kernel sent on that channel up to this message is kept for good: it may forget it. A word
+ * that gets lost does no harm. */
+void kernel_written(struct kernel *k, enum channel channel, const char *msg_id);
 /* Stops or resumes reading from the kernel (back pressure: what waits then waits in the guest). */
 void kernel_hold(struct kernel *k, bool hold);
 /* By the kernelspec's mode: control message, SIGINT by the supervisor 2 s later if it is still

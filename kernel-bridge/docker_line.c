@@ -233,6 +233,20 @@ int docker_line_kill(struct slot *slot, unsigned line, struct err *err)
 	return 0;
 }
 
+void docker_line_ack(struct slot *slot, unsigned line, enum channel channel, const char *msg_id)
+{
+	struct docker_slot *s = docker_slot_of(slot);
+	struct docker_line *l = NULL;
+	if (s->foreign || !s->keeps || find_alive(s, line, &l, NULL) < 0)
+		return;
+	cJSON *m = ctl_message_new(CTL_ACK);
+	/* ctl_send checks that all are there. */
+	(void)cJSON_AddNumberToObject(m, "line", line);
+	(void)cJSON_AddStringToObject(m, "channel", channel_name(channel));
+	(void)cJSON_AddStringToObject(m, "msg_id", msg_id);
+	(void)ctl_send(s->ctl, m, NULL, 0, NULL); /* the next one covers it */
+}
+
 static void on_line_exited(struct docker_line *l, const cJSON *m)
 {
 	struct docker_slot *s = l->slot;

@@ -62,6 +62,9 @@ struct engine_ops {
 	int (*signal)(struct slot *s, unsigned line, int signo, struct err *err);
 	/* Kills everything of that line (SIGKILL, double forks too); on_exit follows. */
 	int (*kill_line)(struct slot *s, unsigned line, struct err *err);
+	/* The line's kernel may forget what it sent on channel up to msg_id. Best effort; NULL: it
+	 * keeps nothing. */
+	void (*ack)(struct slot *s, unsigned line, enum channel channel, const char *msg_id);
 	/* Kill and remove the container; cb exactly once, s is freed after it; the watcher hears
 	 * nothing from this call on. */
 	void (*remove)(struct slot *s, void (*cb)(void *data), void *data);

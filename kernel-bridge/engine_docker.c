@@ -149,6 +149,7 @@ static void on_up(void *data, long pid, const struct cJSON *hello)
 {
 	struct docker_slot *s = data;
 	s->pid = pid;
+	s->keeps = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(hello, "lines"));
 	run_slot_unlink(&s->dir, "ctl");
 	log_info(&s->log, "supervisor_up pid=%ld image=%s python=%s", pid,
 		ctl_text(hello, "image", ""), ctl_text(hello, "python", ""));
@@ -448,6 +449,7 @@ static const struct engine_ops docker_ops = {
 	.start = docker_line_start,
 	.signal = docker_line_signal,
 	.kill_line = docker_line_kill,
+	.ack = docker_line_ack,
 	.remove = docker_slot_remove,
 	.handed_over = docker_handed_over,
 	.sweep = docker_sweep,

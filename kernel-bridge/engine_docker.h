@@ -47,7 +47,8 @@ struct docker_slot {
 	bool made;	/* a container of that name may be there */
 	bool in_flight; /* the create or start call is not answered yet */
 	struct ctl *ctl;
-	long pid; /* the supervisor's, as the host sees it */
+	long pid;   /* the supervisor's, as the host sees it */
+	bool keeps; /* its kernels have an outbox: older images do not know the word */
 	struct list lines;
 	struct timer deadline; /* of the launch, then of the removal's callback */
 	struct timer retry;    /* of looking at how it ended, then of the removal */
@@ -84,6 +85,7 @@ void docker_slot_gone(struct docker_slot *s, const struct err *why);
 int docker_line_start(struct slot *s, const struct line_start *start, struct err *err);
 int docker_line_signal(struct slot *s, unsigned line, int signo, struct err *err);
 int docker_line_kill(struct slot *s, unsigned line, struct err *err);
+void docker_line_ack(struct slot *s, unsigned line, enum channel channel, const char *msg_id);
 int docker_line_message(
 	struct docker_slot *s, enum ctl_type type, const struct cJSON *message, struct err *err);
 void docker_lines_drop(struct docker_slot *s);

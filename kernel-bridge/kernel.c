@@ -373,6 +373,12 @@ int kernel_ask(struct kernel *k, enum channel channel, const char *msg_type, con
 	return rc;
 }
 
+void kernel_written(struct kernel *k, enum channel channel, const char *msg_id)
+{
+	if (k->slot && k->alive && k->slot->engine->ops->ack)
+		k->slot->engine->ops->ack(k->slot, k->line, channel, msg_id);
+}
+
 void kernel_hold(struct kernel *k, bool hold)
 {
 	k->held = hold;

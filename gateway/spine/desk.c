@@ -151,6 +151,7 @@ static void start_again(struct desk *d)
 	d->shutdown_ms = d->exit_ms = d->ready_ms = 0;
 	d->open = false;
 	timer_stop(d->gw->clock, &d->exit_timer);
+	acks_forget(d);
 	d->kernels->count.restarts++;
 	kernel_restart(d->kernel, on_restarted, d);
 }
@@ -195,7 +196,9 @@ static void on_ready(void *data, const struct jmsg *reply)
 
 static void on_message(void *data, struct jmsg *m)
 {
-	relay_from_kernel(data, m);
+	struct desk *d = data;
+	relay_from_kernel(d, m);
+	acks_took(d, m, journal_next(d->journal) - 1);
 }
 
 static void on_turn(void *data)
@@ -271,6 +274,13 @@ static void on_pressure(void *data, bool over)
 		kernel_hold(d->kernel, over);
 }
 
+static void on_written(void *data, uint64_t last)
+{
+	struct desk *d = data;
+	if (!d->ending)
+		acks_written(d, last);
+}
+
 static void on_trouble(void *data, const char *text)
 {
 	struct desk *d = data;
@@ -302,6 +312,7 @@ void desk_release(struct desk *d)
 	timer_stop(d->gw->clock, &d->requests.half_timer);
 	timer_stop(d->gw->clock, &d->restart_timer);
 	timer_stop(d->gw->clock, &d->exit_timer);
+	acks_stop(d);
 	struct journal *j = TAKE(d->journal);
 	journal_close(j, desk_free, d);
 }
@@ -320,6 +331,7 @@ static int open_journal(struct desk *d, struct err *err)
 		.memory_max = (size_t)config->journal_memory,
 		.disk_max = (uint64_t)config->journal_disk,
 		.on_pressure = on_pressure,
+		.on_written = on_written,
 		.on_trouble = on_trouble,
 		.data = d,
 	};
@@ -358,6 +370,7 @@ static struct desk *desk_alloc(struct kernels *ks, const struct kernels_start *s
 	list_init(&d->executions);
 	list_init(&d->waiters);
 	requests_init(&d->requests);
+	acks_init(&d->acks);
 	timer_init(&d->restart_timer, on_restart_timer);
 	timer_init(&d->exit_timer, on_exit_timer);
 	log_child(&d->log, &ks->gw->log, "kernel", d->id);

@@ -7,6 +7,7 @@
 #define COPPICE_SPINE_DESK_H
 
 #include "gateway/base/crypto.h"
+#include "gateway/spine/acks.h"
 #include "gateway/spine/execution.h"
 #include "gateway/spine/journal.h"
 #include "gateway/spine/kernels.h"
@@ -45,6 +46,7 @@ struct desk {
 	struct journal *journal;
 	struct requests requests;
 	struct queue queue;
+	struct acks acks;
 	struct list clients; /* attached and gone, oldest first */
 	uint64_t last_client;
 	struct list executions;

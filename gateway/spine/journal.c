@@ -156,6 +156,8 @@ static void on_written(void *data, uint64_t last)
 	trim(j);
 	journal_turn(j);
 	tell_pressure(j);
+	if (j->setup.on_written)
+		j->setup.on_written(j->setup.data, last);
 }
 
 static void on_failed(void *data, const struct err *err)

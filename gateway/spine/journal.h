@@ -43,6 +43,8 @@ struct journal_setup {
 	/* More waits for the disk than memory may hold: stop reading the kernel until over is
 	 * false. */
 	void (*on_pressure)(void *data, bool over);
+	/* Everything up to this number is in the file. May be NULL. */
+	void (*on_written)(void *data, uint64_t last);
 	/* The disk failed: from now on only what memory holds is kept. Once. */
 	void (*on_trouble)(void *data, const char *text);
 	void *data;
