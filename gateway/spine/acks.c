@@ -16,7 +16,9 @@ static void tell(struct desk *d)
 		if (older->number == 0 || older->number > a->written)
 			continue;
 		bool all = latest->number <= a->written;
-		kernel_written(d->kernel, (enum channel)c, all ? latest->msg_id : older->msg_id);
+		const char *id = all ? latest->msg_id : older->msg_id;
+		kernel_written(d->kernel, (enum channel)c, id);
+		live_acked(d->live, (enum channel)c, id);
 		*older = *latest;
 		if (all)
 			older->number = 0;

@@ -260,8 +260,12 @@ TEST(journal, a_kernel_faster_than_the_disk_is_held)
 TEST(journal, without_a_disk_memory_stays_bounded_and_cells_end)
 {
 	struct fixture *fx = small_fixture(64 << 10, 1 << 30);
-	char path[128];
-	(void)snprintf(path, sizeof path, "%s/journals", fx->folder);
+	char path[256];
+	(void)snprintf(path, sizeof path, "%s/journals/%s/live", fx->folder, desk_id(fx->desk));
+	assert_int_equal(unlink(path), 0);
+	*strrchr(path, '/') = '\0';
+	assert_int_equal(rmdir(path), 0);
+	*strrchr(path, '/') = '\0';
 	assert_int_equal(rmdir(path), 0);
 	struct page *p = page_open(fx, "s1"), *q = page_open(fx, "s2");
 	flood(fx, 0, LINES);
