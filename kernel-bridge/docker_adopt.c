@@ -8,9 +8,9 @@
 
 #include "gateway/base/crypto.h"
 
-#define HELLO_MS     5000 /* a supervisor tries every 50 ms */
-#define EXITED_MS    1000 /* for the word of an end that nobody has heard yet */
-#define KEPT_MESSAGE ((size_t)JMSG_FRAME_MAX)
+#define HELLO_MS   5000	      /* a supervisor tries every 50 ms */
+#define EXITED_MS  1000	      /* for the word of an end that nobody has heard yet */
+#define KEPT_HEADS (1u << 20) /* what comes with the largest part of a message */
 
 /* The supervisor's pid is 0 until it has connected: then the first to come is it. */
 struct cJSON *docker_slot_row(const struct slot *slot)
@@ -159,19 +159,20 @@ void docker_kept_drop(struct docker_slot *s)
 	s->kept = (struct docker_kept){0};
 }
 
-static int begin_message(
-	struct docker_kept *k, const cJSON *m, enum channel channel, int64_t size, struct err *err)
+/* One that is too large is passed over: its pieces are no fault of theirs. */
+static void begin_message(struct docker_slot *s, enum channel channel, int64_t size)
 {
-	if (size <= 0 || (uint64_t)size > KEPT_MESSAGE)
-		return err_set(err, E_PROTOCOL, "a kept message of %lld bytes", (long long)size);
-	k->data = malloc((size_t)size);
-	if (!k->data)
-		return err_set(err, E_NOMEM, "out of memory for a kept message");
-	k->id = ctl_int(m, "id", 0);
+	struct docker_kept *k = &s->kept;
+	uint64_t max = (uint64_t)s->docker->env.config->message_limit + KEPT_HEADS;
+	if (size > 0 && (uint64_t)size <= max)
+		k->data = malloc((size_t)size);
+	if (!k->data) {
+		log_warn(&s->log, "kept_passed_over bytes=%lld", (long long)size);
+		return;
+	}
 	k->channel = channel;
 	k->size = (size_t)size;
 	k->len = 0;
-	return 0;
 }
 
 static int add_piece(struct docker_slot *s, const cJSON *m, struct err *err)
@@ -185,10 +186,11 @@ static int add_piece(struct docker_slot *s, const cJSON *m, struct err *err)
 		return err_set(err, E_PROTOCOL, "kept on no channel");
 	if (offset == 0) {
 		docker_kept_drop(s);
-		int rc = begin_message(k, m, channel, ctl_int(m, "size", 0), err);
-		if (rc < 0)
-			return rc;
+		k->id = ctl_int(m, "id", 0);
+		begin_message(s, channel, ctl_int(m, "size", 0));
 	}
+	if (!k->data && k->id == ctl_int(m, "id", -1))
+		return 0; /* of one that is passed over */
 	bool fits = k->data && k->id == ctl_int(m, "id", -1) && k->channel == channel &&
 		    offset == (int64_t)k->len;
 	if (!fits || !crypto_base64_decode(
@@ -209,7 +211,7 @@ int docker_kept(
 		return 0;
 	}
 	int rc = add_piece(s, message, err);
-	if (rc < 0 || s->kept.len < s->kept.size)
+	if (rc < 0 || !s->kept.data || s->kept.len < s->kept.size)
 		return rc;
 	AUTO(freep) uint8_t *data = TAKE(s->kept.data);
 	w->on_kept(w->data, line, s->kept.channel, (struct bytes){data, s->kept.len});

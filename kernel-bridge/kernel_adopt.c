@@ -5,10 +5,11 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-#define FRAMES_MAX	(JMSG_BUFFERS_MAX + WIRE_HEAD)
-#define LIVE_MAX_BYTES	(64u << 20) /* more than that waits in the guest */
-#define REPLAY_QUIET_MS 30000	    /* a guest that says nothing for so long gives nothing more */
-#define SEEN_MS		60000
+#define FRAMES_MAX	 (JMSG_BUFFERS_MAX + WIRE_HEAD)
+#define LIVE_MAX_BYTES	 (64u << 20)  /* more than that waits in the guest */
+#define REPLAY_MAX_BYTES (512u << 20) /* its memory holds 64 MiB, or one message that is larger */
+#define REPLAY_QUIET_MS	 30000	      /* a guest that says nothing for so long gives nothing more */
+#define SEEN_MS		 60000
 
 struct cJSON *kernel_record(const struct kernel *k)
 {
@@ -51,7 +52,7 @@ void kernel_adopt_drop(struct kernel *k)
 	k->adoption = ADOPT_NO;
 	drop_list(&k->replayed);
 	drop_list(&k->live);
-	k->live_bytes = 0;
+	k->live_bytes = k->replayed_bytes = 0;
 	free(TAKE(k->seen));
 	k->n_seen = 0;
 	for (int c = 0; c < CHANNEL_HB; c++)
@@ -301,8 +302,16 @@ void kernel_on_kept(void *data, unsigned line, enum channel channel, struct byte
 
 		kept->m = m;
 		list_append(&k->replayed, &kept->link);
+		k->replayed_bytes += m->frame.len;
 	}
 	free(frames);
+	if (k->replayed_bytes <= REPLAY_MAX_BYTES || k->dying || k->wish != WISH_RUN)
+		return;
+	/* A guest that has no end: what it still sends is not listened to. */
+	log_warn(&k->log, "replay_too_large line=%u", k->line);
+	kernel_notice(k, "what the kernel sent while the gateway was away is too much: the rest "
+			 "of it is missing");
+	replay_done(k);
 }
 
 void kernel_on_kept_end(void *data, unsigned line, int64_t lost)

@@ -55,7 +55,7 @@ struct kernel {
 	enum kernel_adoption adoption;
 	char *after[CHANNEL_HB];
 	struct list replayed, live; /* of struct kept: what waits for the end of the replay */
-	size_t live_bytes;
+	size_t live_bytes, replayed_bytes;
 	uint64_t *seen; /* sorted hashes of what was replayed: it may come live too */
 	size_t n_seen;
 	uint64_t seen_until_ms;
