@@ -1,6 +1,9 @@
 /* coppice serve: the ordered start, and the ordered end that SIGINT, SIGTERM and SIGHUP begin.
  *
- *   start: settings, log, loop, clock, owners, bridge, kernels, sessions, sweep, door, "ready"
+ * SIGTERM leaves kernels running that can live on: the next start adopts them.
+ *
+ *   start: settings, log, loop, clock, owners, bridge, kernels, sessions, adoption, sweep, door,
+ *          "ready"
  *   end:   door, kernels, bridge, sessions, clock, the loop runs empty, door's memory
  *
  * A start that fails half-way takes the same end; what was not opened is passed over. */
@@ -69,7 +72,9 @@ static void end_bridge(void *data)
 static void end_kernels(void *data)
 {
 	struct serve *s = data;
-	if (s->gw.kernels)
+	if (s->gw.kernels && s->end_signal == SIGTERM)
+		kernels_leave_all(s->gw.kernels, end_bridge, s);
+	else if (s->gw.kernels)
 		kernels_end_all(s->gw.kernels, end_bridge, s);
 	else
 		end_bridge(s);
@@ -185,6 +190,8 @@ static int open_rooms(struct serve *s, struct err *err)
 		status = kernels_open(gw, &gw->kernels, err);
 	if (status == 0)
 		status = sessions_open(gw, &gw->sessions, err);
+	if (status == 0)
+		kernels_adopt(gw->kernels);
 	return status;
 }
 

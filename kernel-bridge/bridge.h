@@ -95,6 +95,9 @@ struct kernel_watcher {
 	/* Something people should read: an interrupt that was not obeyed, a message that was too
 	 * large, bad frames. Once per cause. */
 	void (*on_notice)(void *data, const char *text);
+	/* kernel_record is another now, and counts before the line begins. Also from within a call.
+	 * May be NULL. */
+	void (*on_record)(void *data);
 	void *data;
 };
 
@@ -105,6 +108,9 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 /* Signs and sends m on m->channel (shell, control, stdin). Kept until ready while starting. E_DEAD.
  */
 int kernel_send(struct kernel *k, const struct jmsg *m, struct err *err);
+/* What the kernel sent on that channel up to this message is kept for good: it may forget it. A
+ * word that gets lost does no harm. */
+void kernel_written(struct kernel *k, enum channel channel, const char *msg_id);
 /* Stops or resumes reading from the kernel (back pressure: what waits then waits in the guest). */
 void kernel_hold(struct kernel *k, bool hold);
 /* By the kernelspec's mode: control message, SIGINT by the supervisor 2 s later if it is still
@@ -117,6 +123,21 @@ void kernel_restart(struct kernel *k, void (*cb)(void *data, const struct err *e
 /* Polite shutdown_request, kill of everything that is left, container removed; within 5 s. The
  * watcher hears nothing more. k is freed after cb. */
 void kernel_end(struct kernel *k, void (*cb)(void *data), void *data);
+
+/* ---- outliving the gateway ----
+ * What a later gateway needs to take the kernel up again; NULL: it cannot be. Caller owns. It holds
+ * the signature key. */
+struct cJSON *kernel_record(const struct kernel *k);
+/* As kernel_start, for a kernel that an earlier gateway had, before bridge_sweep. after: per
+ * channel the msg_id of the last message that is known to be kept by the watcher, or NULL; what
+ * came since follows on_ready, in order, each once as far as the kernel still has it. on_death if
+ * it does not live any more. E_GONE, E_UNAVAILABLE: there is nothing to take up. */
+int kernel_adopt(struct bridge *b, const struct kernel_start *start, const struct cJSON *row,
+	char *const after[CHANNEL_HB], const struct kernel_watcher *watcher, struct kernel **ret,
+	struct err *err);
+/* Lets go of a kernel that lives on; the watcher hears nothing more, k is freed. False: it cannot
+ * live without us; it is to be ended. */
+bool kernel_leave(struct kernel *k);
 
 enum kernel_state kernel_state(const struct kernel *k);
 /* Mover for the watcher: idle <-> busy by tracked status messages; other edges are the bridge's. */

@@ -31,7 +31,7 @@ struct ctl {
 	int fd;		  /* the listener's, then the connection's; -1 once it is down */
 	bool connected;	  /* the handle of the connection is in use */
 	bool greeted;
-	long pid;
+	long pid, expected; /* 0: whoever comes first */
 	unsigned bad;
 	struct list queue;
 	size_t n_queue;
@@ -117,6 +117,11 @@ int ctl_open(struct uv_loop_s *loop, const struct log *log, int listen_fd,
 	return 0;
 }
 
+void ctl_expect(struct ctl *c, long pid)
+{
+	c->expected = pid;
+}
+
 static void on_closed(uv_handle_t *h)
 {
 	struct ctl *c = h->data;
@@ -195,6 +200,8 @@ static void on_listener(uv_poll_t *poll, int status, int events)
 		/* Waiting on would spin: the listener stays readable. */
 		(void)err_set(&err, E_IO, "ctl: %s", strerror(errno));
 		go_down(c, &err);
+	} else if (c->expected > 0 && peer_pid(fd) != c->expected) {
+		close_all(&fd, 1); /* a guest that would like to be it */
 	} else if (adopt(c, fd, &err) < 0) {
 		close_all(&fd, 1);
 		go_down(c, &err);

@@ -33,6 +33,8 @@ struct ctl_watcher {
  * also on failure. log is borrowed for ctl's life. */
 int ctl_open(struct uv_loop_s *loop, const struct log *log, int listen_fd,
 	const struct ctl_watcher *watcher, struct ctl **ret, struct err *err);
+/* Only the process of that id is the supervisor: an earlier gateway knew it. */
+void ctl_expect(struct ctl *c, long pid);
 /* The watcher hears nothing more. */
 void ctl_close(struct ctl *c, void (*closed)(void *data), void *data);
 /* Sends a message (ctl_message_new and its fields; taken over) with descriptors, which are closed

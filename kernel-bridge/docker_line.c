@@ -24,7 +24,7 @@ static void socket_name(const struct docker_line *l, enum channel c, char ret[SO
 static void line_free(struct docker_line *l)
 {
 	char name[SOCKET_NAME_SIZE];
-	for (int c = 0; c < CHANNEL_COUNT; c++) {
+	for (int c = 0; c < CHANNEL_COUNT && !l->slot->left; c++) {
 		socket_name(l, (enum channel)c, name);
 		run_slot_unlink(&l->slot->dir, name);
 	}
@@ -39,7 +39,7 @@ void docker_lines_drop(struct docker_slot *s)
 		line_free(CONTAINER_OF(at, struct docker_line, link));
 }
 
-static struct docker_line *line_find(struct docker_slot *s, int64_t number)
+struct docker_line *docker_line_find(struct docker_slot *s, int64_t number)
 {
 	LIST_EACH (at, &s->lines) {
 		struct docker_line *l = CONTAINER_OF(at, struct docker_line, link);
@@ -55,6 +55,17 @@ static void close_all(const int *fds, size_t n)
 		(void)close(fds[i]); /* listeners: nothing is lost by it */
 }
 
+/* run_dir_open has seen to it that they fit. */
+static void set_addresses(struct docker_line *l)
+{
+	for (int c = 0; c < CHANNEL_COUNT; c++) {
+		char name[SOCKET_NAME_SIZE];
+		socket_name(l, (enum channel)c, name);
+		(void)snprintf(l->endpoints.address[c], ENDPOINT_SIZE, "ipc://%.*s/%s",
+			RUN_SOCKET_PATH_MAX - SOCKET_NAME_SIZE, l->slot->dir.sockets, name);
+	}
+}
+
 /* ret_fds are the caller's; on failure all are closed. */
 static int listen_channels(struct docker_line *l, int ret_fds[CHANNEL_COUNT], struct err *err)
 {
@@ -66,9 +77,6 @@ static int listen_channels(struct docker_line *l, int ret_fds[CHANNEL_COUNT], st
 			close_all(ret_fds, (size_t)c);
 			return rc;
 		}
-		/* run_dir_open has seen to it that it fits. */
-		(void)snprintf(l->endpoints.address[c], ENDPOINT_SIZE, "ipc://%.*s/%s",
-			RUN_SOCKET_PATH_MAX - SOCKET_NAME_SIZE, l->slot->dir.sockets, name);
 	}
 	return 0;
 }
@@ -137,17 +145,24 @@ static cJSON *start_message(const struct docker_line *l, const struct line_start
 
 static void on_kill_late(struct timer *t);
 
+struct docker_line *docker_line_adopt(struct docker_slot *s, unsigned number, const char *key)
+{
+	struct docker_line *l = xcalloc(1, sizeof(*l));
+	l->slot = s;
+	l->number = number;
+	l->endpoints.trusted_hwm = true;
+	/* A key is made by the bridge: it fits. */
+	(void)copy_text(l->endpoints.key, sizeof(l->endpoints.key), key, strlen(key));
+	set_addresses(l);
+	timer_init(&l->kill, on_kill_late);
+	list_append(&s->lines, &l->link);
+	return l;
+}
+
 static int line_new(struct docker_slot *s, const struct line_start *start, struct err *err)
 {
 	int fds[CHANNEL_COUNT];
-	struct docker_line *l = xcalloc(1, sizeof(*l));
-	l->slot = s;
-	l->number = start->line;
-	l->endpoints.trusted_hwm = true;
-	/* A key is made by the bridge: it fits. */
-	(void)copy_text(l->endpoints.key, sizeof(l->endpoints.key), start->key, strlen(start->key));
-	timer_init(&l->kill, on_kill_late);
-	list_append(&s->lines, &l->link);
+	struct docker_line *l = docker_line_adopt(s, start->line, start->key);
 	int rc = listen_channels(l, fds, err);
 	if (rc == 0)
 		rc = ctl_send(s->ctl, start_message(l, start), fds, CHANNEL_COUNT, err);
@@ -171,7 +186,7 @@ int docker_line_start(struct slot *slot, const struct line_start *start, struct 
 static int find_alive(
 	struct docker_slot *s, unsigned line, struct docker_line **ret, struct err *err)
 {
-	struct docker_line *l = line_find(s, line);
+	struct docker_line *l = docker_line_find(s, line);
 	if (!l || !s->ctl)
 		return err_set(err, E_UNAVAILABLE, "kernel process %u has ended", line);
 	*ret = l;
@@ -233,6 +248,32 @@ int docker_line_kill(struct slot *slot, unsigned line, struct err *err)
 	return 0;
 }
 
+void docker_line_ack(struct slot *slot, unsigned line, enum channel channel, const char *msg_id)
+{
+	struct docker_slot *s = docker_slot_of(slot);
+	struct docker_line *l = NULL;
+	if (s->foreign || !s->keeps || find_alive(s, line, &l, NULL) < 0)
+		return;
+	cJSON *m = ctl_message_new(CTL_ACK);
+	/* ctl_send checks that all are there. */
+	(void)cJSON_AddNumberToObject(m, "line", line);
+	(void)cJSON_AddStringToObject(m, "channel", channel_name(channel));
+	(void)cJSON_AddStringToObject(m, "msg_id", msg_id);
+	(void)ctl_send(s->ctl, m, NULL, 0, NULL); /* the next one covers it */
+}
+
+void docker_line_ended(struct docker_line *l, const struct line_exit *exit)
+{
+	struct docker_slot *s = l->slot;
+	unsigned number = l->number;
+	if (s->adopts == number) {
+		s->adopts = 0;
+		timer_stop(s->docker->env.clock, &s->deadline);
+	}
+	line_free(l);
+	s->base.watcher.on_exit(s->base.watcher.data, number, exit);
+}
+
 static void on_line_exited(struct docker_line *l, const cJSON *m)
 {
 	struct docker_slot *s = l->slot;
@@ -249,8 +290,7 @@ static void on_line_exited(struct docker_line *l, const cJSON *m)
 			"%lld processes that it had left behind were ended", (long long)left);
 	log_info(&s->log, "line_exited line=%u code=%d signal=%d oom=%d left=%lld", number,
 		exit.code, exit.signal, exit.oom, (long long)left);
-	line_free(l);
-	s->base.watcher.on_exit(s->base.watcher.data, number, &exit);
+	docker_line_ended(l, &exit);
 }
 
 static int on_line_started(struct docker_line *l, const cJSON *m, struct err *err)
@@ -280,7 +320,7 @@ static int on_line_start_failed(struct docker_line *l, const cJSON *m, struct er
 int docker_line_message(
 	struct docker_slot *s, enum ctl_type type, const struct cJSON *message, struct err *err)
 {
-	struct docker_line *l = line_find(s, ctl_int(message, "line", -1));
+	struct docker_line *l = docker_line_find(s, ctl_int(message, "line", -1));
 	if (!l)
 		return err_set(err, E_PROTOCOL, "there is no such line");
 	switch (type) {
@@ -291,6 +331,9 @@ int docker_line_message(
 	case CTL_EXITED:
 		on_line_exited(l, message);
 		return 0;
+	case CTL_KEPT:
+	case CTL_KEPT_END:
+		return docker_kept(s, type, message, err);
 	case CTL_SIGNALLED:
 		if (!ctl_bool(message, "ok"))
 			log_info(&s->log, "signal_failed line=%u reason=%s", l->number,

@@ -25,7 +25,8 @@ void docker_slot_free(struct docker_slot *s)
 	docker_slot_close_ctl(s);
 	docker_lines_drop(s);
 	docker_foreign_free(s);
-	if (s->dir.name[0])
+	docker_kept_drop(s);
+	if (s->dir.name[0] && !s->left)
 		run_slot_remove(&s->dir);
 	slot_done(&s->base);
 	free(s);

@@ -41,6 +41,11 @@ struct slot_watcher {
 	void (*on_started)(void *data, unsigned line, const struct endpoints *endpoints, long pid);
 	void (*on_start_failed)(void *data, unsigned line, const struct err *err);
 	void (*on_exit)(void *data, unsigned line, const struct line_exit *exit);
+	/* A message that the line kept, each frame behind its length; in order of sending. May be
+	 * NULL for a watcher that never asks for a replay. */
+	void (*on_kept)(void *data, unsigned line, enum channel channel, struct bytes frames);
+	/* That was all; lost of them are not there any more, or -1: nobody could be asked. */
+	void (*on_kept_end)(void *data, unsigned line, int64_t lost);
 	void *data;
 };
 
@@ -49,6 +54,13 @@ struct line_start {
 	const char *kernel_id;
 	const struct kernelspec *spec;
 	const struct cJSON *env;
+	const char *key;
+};
+
+/* A slot that an earlier gateway had, with the line that ran in it (0: none yet). */
+struct slot_adopt {
+	const struct cJSON *row; /* as slot_row gave it */
+	unsigned line;
 	const char *key;
 };
 
@@ -62,9 +74,24 @@ struct engine_ops {
 	int (*signal)(struct slot *s, unsigned line, int signo, struct err *err);
 	/* Kills everything of that line (SIGKILL, double forks too); on_exit follows. */
 	int (*kill_line)(struct slot *s, unsigned line, struct err *err);
+	/* The line's kernel may forget what it sent on channel up to msg_id. Best effort; NULL: it
+	 * keeps nothing. */
+	void (*ack)(struct slot *s, unsigned line, enum channel channel, const char *msg_id);
 	/* Kill and remove the container; cb exactly once, s is freed after it; the watcher hears
 	 * nothing from this call on. */
 	void (*remove)(struct slot *s, void (*cb)(void *data), void *data);
+	/* These four are NULL for an engine whose kernels end with the gateway.
+	 * adopt: on_warm follows, then on_started if the line lives, else on_exit; or on_gone. */
+	int (*adopt)(struct engine *e, const struct kernelspec *spec,
+		const struct slot_adopt *adopt, const struct slot_watcher *watcher,
+		struct slot **ret, struct err *err);
+	/* What adopt needs; NULL: this slot cannot be left. */
+	struct cJSON *(*slot_row)(const struct slot *s);
+	/* Lets go of a slot, which lives on; s is freed. */
+	void (*leave)(struct slot *s);
+	/* on_kept and on_kept_end follow. after: a msg_id per channel, or "". */
+	int (*replay)(
+		struct slot *s, unsigned line, char *const after[CHANNEL_HB], struct err *err);
 	/* CPU limit and the like, set when the kernel is ready (unlimited while starting). */
 	void (*handed_over)(struct slot *s);
 	/* Removes what an earlier gateway left. */

@@ -96,7 +96,7 @@ static void tell_gone(struct docker_slot *s, const struct line_exit *exit)
 
 static void look_how_it_ended(struct docker_slot *s);
 
-static void on_ended_timer(struct timer *t)
+void docker_slot_ended_timer(struct timer *t)
 {
 	look_how_it_ended(CONTAINER_OF(t, struct docker_slot, retry));
 }
@@ -149,10 +149,13 @@ static void on_up(void *data, long pid, const struct cJSON *hello)
 {
 	struct docker_slot *s = data;
 	s->pid = pid;
+	s->keeps = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(hello, "lines"));
 	run_slot_unlink(&s->dir, "ctl");
 	log_info(&s->log, "supervisor_up pid=%ld image=%s python=%s", pid,
 		ctl_text(hello, "image", ""), ctl_text(hello, "python", ""));
 	docker_slot_warm(s);
+	if (s->adopts > 0)
+		docker_adopt_up(s, hello);
 }
 
 void docker_slot_warm(struct docker_slot *s)
@@ -196,7 +199,7 @@ static void on_waited(void *data, int status, const struct cJSON *json, const st
 	docker_slot_gone(s, &why);
 }
 
-static void wait_for_end(struct docker_slot *s)
+void docker_slot_wait(struct docker_slot *s)
 {
 	char path[DOCKER_PATH_MAX];
 	(void)snprintf(path, sizeof(path), "/containers/%s/wait", s->container); /* short */
@@ -224,7 +227,7 @@ static void on_container_started(
 	else if (err)
 		docker_slot_gone(s, err);
 	else
-		wait_for_end(s);
+		docker_slot_wait(s);
 }
 
 void docker_create_error(
@@ -304,7 +307,7 @@ static int create_container(struct docker_slot *s, struct err *err)
 	return rc;
 }
 
-static int listen_ctl(struct docker_slot *s, struct err *err)
+int docker_slot_listen(struct docker_slot *s, struct err *err)
 {
 	int fd = -1;
 	const struct ctl_watcher watcher = {
@@ -322,7 +325,7 @@ static int listen_ctl(struct docker_slot *s, struct err *err)
 	return rc;
 }
 
-static const struct config_spec *find_spec(const struct config *config, const char *name)
+const struct config_spec *docker_spec_find(const struct config *config, const char *name)
 {
 	for (size_t i = 0; i < config->n_specs; i++)
 		if (strcasecmp(config->specs[i].name, name) == 0)
@@ -340,7 +343,7 @@ static int fill_slot(struct docker_slot *s, struct err *err)
 	(void)snprintf(s->container, sizeof(s->container), "coppice-%s", s->dir.name);
 	if (s->spec && s->spec->argv && s->spec->argv[0])
 		return docker_foreign_new(s, err);
-	rc = listen_ctl(s, err);
+	rc = docker_slot_listen(s, err);
 	if (rc == 0)
 		rc = create_container(s, err);
 	if (rc == 0)
@@ -357,10 +360,10 @@ static int docker_launch(struct engine *e, const struct kernelspec *spec, const 
 	(void)owner; /* a container has one owner by its life: it never serves a second kernel id */
 	s->docker = d;
 	s->log = d->log;
-	s->spec = find_spec(d->env.config, spec->name);
+	s->spec = docker_spec_find(d->env.config, spec->name);
 	list_init(&s->lines);
 	timer_init(&s->deadline, on_launch_deadline);
-	timer_init(&s->retry, on_ended_timer);
+	timer_init(&s->retry, docker_slot_ended_timer);
 	slot_init(&s->base, e, watcher, &s->log, &d->slots);
 	int rc = fill_slot(s, err);
 	if (rc < 0) {
@@ -448,6 +451,11 @@ static const struct engine_ops docker_ops = {
 	.start = docker_line_start,
 	.signal = docker_line_signal,
 	.kill_line = docker_line_kill,
+	.ack = docker_line_ack,
+	.adopt = docker_adopt,
+	.slot_row = docker_slot_row,
+	.leave = docker_leave,
+	.replay = docker_replay,
 	.remove = docker_slot_remove,
 	.handed_over = docker_handed_over,
 	.sweep = docker_sweep,

@@ -27,6 +27,14 @@ struct docker {
 	void *closed_data;
 };
 
+/* A kept message that comes in pieces. */
+struct docker_kept {
+	int64_t id;
+	enum channel channel;
+	uint8_t *data;
+	size_t len, size;
+};
+
 /* A kernel process in a slot. */
 struct docker_line {
 	struct docker_slot *slot;
@@ -47,13 +55,17 @@ struct docker_slot {
 	bool made;	/* a container of that name may be there */
 	bool in_flight; /* the create or start call is not answered yet */
 	struct ctl *ctl;
-	long pid; /* the supervisor's, as the host sees it */
+	long pid;   /* the supervisor's, as the host sees it */
+	bool keeps; /* its kernels have an outbox: older images do not know the word */
 	struct list lines;
 	struct timer deadline; /* of the launch, then of the removal's callback */
 	struct timer retry;    /* of looking at how it ended, then of the removal */
 	unsigned tries;
 	bool gone; /* on_gone was called or is being found out */
 	struct err why;
+	bool left;	 /* the container lives on without us: nothing of it is removed */
+	unsigned adopts; /* the line that an earlier gateway had, until it is known to live */
+	struct docker_kept kept;
 	char wait_tag;			/* its address names the wait call */
 	struct docker_foreign *foreign; /* docker_foreign.c: NULL for slots with a supervisor */
 	void (*removed)(void *data);	/* NULL once it was called */
@@ -80,10 +92,34 @@ void docker_exit_read(const struct cJSON *inspected, struct line_exit *ret);
  * watcher, once. */
 void docker_slot_gone(struct docker_slot *s, const struct err *why);
 
+/* How the container ends is watched from now on. */
+void docker_slot_wait(struct docker_slot *s);
+void docker_slot_ended_timer(struct timer *t);
+int docker_slot_listen(struct docker_slot *s, struct err *err);
+const struct config_spec *docker_spec_find(const struct config *config, const char *name);
+
+/* docker_adopt.c */
+int docker_adopt(struct engine *e, const struct kernelspec *spec, const struct slot_adopt *adopt,
+	const struct slot_watcher *watcher, struct slot **ret, struct err *err);
+struct cJSON *docker_slot_row(const struct slot *slot);
+void docker_leave(struct slot *slot);
+int docker_replay(struct slot *slot, unsigned line, char *const after[CHANNEL_HB], struct err *err);
+/* The supervisor of an adopted slot is there. */
+void docker_adopt_up(struct docker_slot *s, const struct cJSON *hello);
+int docker_kept(
+	struct docker_slot *s, enum ctl_type type, const struct cJSON *message, struct err *err);
+void docker_kept_drop(struct docker_slot *s);
+
 /* docker_line.c */
+struct docker_line *docker_line_find(struct docker_slot *s, int64_t number);
+/* A line that runs already. */
+struct docker_line *docker_line_adopt(struct docker_slot *s, unsigned number, const char *key);
+void docker_line_ended(struct docker_line *l, const struct line_exit *exit);
+
 int docker_line_start(struct slot *s, const struct line_start *start, struct err *err);
 int docker_line_signal(struct slot *s, unsigned line, int signo, struct err *err);
 int docker_line_kill(struct slot *s, unsigned line, struct err *err);
+void docker_line_ack(struct slot *s, unsigned line, enum channel channel, const char *msg_id);
 int docker_line_message(
 	struct docker_slot *s, enum ctl_type type, const struct cJSON *message, struct err *err);
 void docker_lines_drop(struct docker_slot *s);

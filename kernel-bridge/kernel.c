@@ -1,5 +1,5 @@
 /* The life of one kernel: its slot, its lines, its state, what is sent to it. */
-#include "kernel-bridge/kernel_internal.h"
+#include "kernel-bridge/kernel_adopt.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -63,7 +63,7 @@ static bool is_name(const char *name)
 }
 
 /* Names that no process can be given are left out: a proxy passes on all that it has. */
-static int copy_env(const struct cJSON *env, struct cJSON **ret, struct err *err)
+int kernel_copy_env(const struct cJSON *env, struct cJSON **ret, struct err *err)
 {
 	struct cJSON *copy = cJSON_CreateObject();
 	const struct cJSON *item;
@@ -100,6 +100,10 @@ static void on_start_timeout(struct timer *t)
 	struct kernel *k = CONTAINER_OF(t, struct kernel, start_timer);
 	char why[128];
 
+	if (k->adoption == ADOPT_REPLAYS) {
+		kernel_adopt_timeout(k);
+		return;
+	}
 	snprintf(why, sizeof(why), "it was not ready within %lld s",
 		(long long)(k->bridge->env.config->start_timeout / 1000));
 	kernel_fail(k, why);
@@ -120,6 +124,8 @@ static void start_line(struct kernel *k)
 	crypto_random_hex(k->routing_id, (ROUTING_ID_SIZE - 1) / 2);
 	k->alive = true;
 	k->pid = 0;
+	if (k->watcher.on_record)
+		k->watcher.on_record(k->watcher.data);
 	if (k->slot->engine->ops->start(k->slot, &start, &err) < 0) {
 		k->alive = false;
 		kernel_fail_later(k, err.text);
@@ -131,7 +137,12 @@ static void on_warm(void *data)
 	struct kernel *k = data;
 
 	k->warm = true;
-	start_line(k);
+	if (k->adoption == ADOPT_NO || k->line == 0) {
+		k->adoption = ADOPT_NO; /* it was not begun when the earlier gateway ended */
+		timer_start(kernel_clock(k), &k->start_timer,
+			(uint64_t)k->bridge->env.config->start_timeout);
+		start_line(k);
+	}
 }
 
 static void on_started(void *data, unsigned line, const struct endpoints *endpoints, long pid)
@@ -139,6 +150,8 @@ static void on_started(void *data, unsigned line, const struct endpoints *endpoi
 	struct kernel *k = data;
 	struct err err;
 
+	if (line != k->line && k->slot->engine->ops->kill_line(k->slot, line, &err) < 0)
+		log_debug(&k->log, "kill_failed line=%u why=%s", line, err.text);
 	if (line != k->line || !k->alive || k->channels)
 		return;
 	k->pid = pid;
@@ -162,16 +175,23 @@ static void on_start_failed(void *data, unsigned line, const struct err *err)
 		kernel_wish_next(k);
 }
 
-static int launch(struct kernel *k, struct err *err)
+struct slot_watcher kernel_slot_watcher(struct kernel *k)
 {
-	const struct slot_watcher watcher = {
+	return (struct slot_watcher){
 		.on_warm = on_warm,
 		.on_gone = kernel_on_gone,
 		.on_started = on_started,
 		.on_start_failed = on_start_failed,
 		.on_exit = kernel_on_exit,
+		.on_kept = kernel_on_kept,
+		.on_kept_end = kernel_on_kept_end,
 		.data = k,
 	};
+}
+
+static int launch(struct kernel *k, struct err *err)
+{
+	const struct slot_watcher watcher = kernel_slot_watcher(k);
 	struct engine *e = bridge_engine(k->bridge, k->spec->engine);
 
 	if (!e)
@@ -217,6 +237,8 @@ static void kernel_init(struct kernel *k, struct bridge *b, const struct kernel_
 	list_init(&k->link);
 	list_init(&k->kept);
 	list_init(&k->restarts);
+	(void)copy_text(k->asker, sizeof(k->asker), b->session, strlen(b->session)); /* fits */
+	kernel_adopt_init(k);
 	timer_init(&k->start_timer, on_start_timeout);
 	kernel_ready_init(k);
 	kernel_death_init(k);
@@ -236,6 +258,7 @@ void kernel_free(struct kernel *k)
 	for (size_t i = 0; i < ARRAY_LEN(timers); i++)
 		timer_stop(kernel_clock(k), timers[i]);
 	kernel_drop_kept(k);
+	kernel_adopt_drop(k);
 	list_remove(&k->link);
 	k->bridge->n_kernels--;
 	sign_done(&k->sign);
@@ -244,12 +267,23 @@ void kernel_free(struct kernel *k)
 	free(k);
 }
 
+struct kernel *kernel_new(struct bridge *b, const struct kernel_start *start, struct cJSON *env,
+	const struct kernel_watcher *watcher)
+{
+	struct kernel *k = xcalloc(1, sizeof(*k));
+
+	kernel_init(k, b, start);
+	k->env = env;
+	k->watcher = *watcher;
+	return k;
+}
+
 int kernel_start(struct bridge *b, const struct kernel_start *start,
 	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err)
 {
 	struct kernel *k;
 	struct cJSON *env = NULL;
-	int rc = copy_env(start->env, &env, err);
+	int rc = kernel_copy_env(start->env, &env, err);
 
 	if (rc < 0)
 		return rc;
@@ -258,10 +292,7 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 		return err_set(err, E_UNAVAILABLE, "the limit of %lld kernels is reached",
 			(long long)b->env.config->max_kernels);
 	}
-	k = xcalloc(1, sizeof(*k));
-	kernel_init(k, b, start);
-	k->env = env;
-	k->watcher = *watcher;
+	k = kernel_new(b, start, env, watcher);
 	rc = launch(k, err);
 	if (rc < 0) {
 		k->slot = NULL;
@@ -274,11 +305,6 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 }
 
 /* ---- sending ---- */
-
-struct kept {
-	struct list link;
-	struct jmsg *m;
-};
 
 static int send_now(struct kernel *k, const struct jmsg *m, struct err *err)
 {
@@ -366,11 +392,17 @@ int kernel_ask(struct kernel *k, enum channel channel, const char *msg_type, con
 	struct err *err)
 {
 	AUTO(jmsg_unrefp) struct jmsg *m = NULL;
-	int rc = jmsg_make(channel, msg_type, k->bridge->session, NULL, content, &m, err);
+	int rc = jmsg_make(channel, msg_type, k->asker, NULL, content, &m, err);
 
 	if (rc == 0)
 		rc = send_now(k, m, err);
 	return rc;
+}
+
+void kernel_written(struct kernel *k, enum channel channel, const char *msg_id)
+{
+	if (k->slot && k->alive && k->slot->engine->ops->ack)
+		k->slot->engine->ops->ack(k->slot, k->line, channel, msg_id);
 }
 
 void kernel_hold(struct kernel *k, bool hold)

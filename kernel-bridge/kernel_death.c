@@ -1,5 +1,5 @@
 /* How a line ends by itself, and what people are told of it. */
-#include "kernel-bridge/kernel_internal.h"
+#include "kernel-bridge/kernel_adopt.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -83,6 +83,7 @@ static void finish(struct kernel *k)
 	if (k->slot_gone)
 		kernel_drop_slot(k);
 	k->dying = false;
+	kernel_adopt_last(k);
 	kernel_set_state(k, KERNEL_DEAD);
 	log_info(&k->log, "kernel_died line=%u why=%s", k->line, k->death.text);
 	err_set(&err, E_DEAD, "%s", k->death.text);
@@ -128,7 +129,11 @@ void kernel_dies(struct kernel *k, const struct kernel_death *death)
 	timer_stop(clock, &k->fail_timer);
 	kernel_interrupt_cancel(k);
 	k->death = *death;
-	if (!k->ready) {
+	if (k->adoption != ADOPT_NO && !k->channels) {
+		finish(k);
+		return;
+	}
+	if (!k->ready && k->adoption == ADOPT_NO) {
 		k->death.cause = DEATH_START;
 		snprintf(
 			k->death.text, sizeof(k->death.text), FAILED_TO_LIVE "%.200s", death->text);

@@ -1,5 +1,5 @@
 /* Restart in place, and the end: polite first, then not. */
-#include "kernel-bridge/kernel_internal.h"
+#include "kernel-bridge/kernel_adopt.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -220,8 +220,10 @@ void kernel_restart(struct kernel *k, void (*cb)(void *data, const struct err *e
 	list_append(&k->restarts, &w->link);
 	kernel_drop_kept(k); /* in flight, so the watcher's to end */
 	/* One that is only just being made is as fresh as it gets: wait for it. */
-	if (k->wish == WISH_RESTART || (kernel_is(k, KERNEL_STARTING) && !k->channels))
+	if (k->wish == WISH_RESTART ||
+		(kernel_is(k, KERNEL_STARTING) && !k->channels && k->adoption == ADOPT_NO))
 		return;
+	kernel_adopt_drop(k);
 	if (!kernel_is(k, KERNEL_STARTING))
 		kernel_set_state(k, KERNEL_STARTING);
 	if (lives)

@@ -10,6 +10,9 @@
 #define ROUTING_ID_SIZE 33 /* 32 hex digits; longer ones cost libzmq an allocation each */
 
 /* What the end of the present line is for; set by kernel_restart and kernel_end. */
+/* Whether it was taken over from an earlier gateway and what it kept is still to come. */
+enum kernel_adoption { ADOPT_NO, ADOPT_WAITS, ADOPT_REPLAYS };
+
 enum kernel_wish { WISH_RUN, WISH_RESTART, WISH_END };
 
 struct kernel {
@@ -49,6 +52,15 @@ struct kernel {
 	size_t kept_bytes;
 	bool held, delivered;
 
+	enum kernel_adoption adoption;
+	char *after[CHANNEL_HB];
+	struct list replayed, live; /* of struct kept: what waits for the end of the replay */
+	size_t live_bytes, replayed_bytes;
+	uint64_t *seen; /* sorted hashes of what was replayed: it may come live too */
+	size_t n_seen;
+	uint64_t seen_until_ms;
+	char asker[40]; /* session of the bridge's own requests */
+
 	bool dying; /* the line ended; what it sent before is still being read */
 	struct kernel_death death;
 	uint64_t dying_until_ms;
@@ -78,7 +90,16 @@ static inline bool kernel_is(const struct kernel *k, enum kernel_state state)
 	return k->sm.state == (unsigned)state;
 }
 
+struct kept {
+	struct list link;
+	struct jmsg *m;
+};
+
 /* kernel.c */
+struct kernel *kernel_new(struct bridge *b, const struct kernel_start *start, struct cJSON *env,
+	const struct kernel_watcher *watcher);
+struct slot_watcher kernel_slot_watcher(struct kernel *k);
+int kernel_copy_env(const struct cJSON *env, struct cJSON **ret, struct err *err);
 void kernel_set_state(struct kernel *k, enum kernel_state state);
 /* Begins a line, in a new slot if there is none that is warm. What fails, fails later. */
 void kernel_begin(struct kernel *k);
@@ -98,6 +119,8 @@ void kernel_answer_later(struct clock *clock, void (*cb)(void *data, const struc
 void kernel_ready_init(struct kernel *k);
 int kernel_connect(struct kernel *k, const struct endpoints *endpoints, struct err *err);
 void kernel_disconnect(struct kernel *k);
+
+void kernel_become_ready(struct kernel *k);
 
 /* kernel_death.c */
 void kernel_death_init(struct kernel *k);

@@ -1,5 +1,5 @@
 /* What comes from a line: readiness, messages for the watcher, connections that are lost. */
-#include "kernel-bridge/kernel_internal.h"
+#include "kernel-bridge/kernel_adopt.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 /* ---- readiness ---- */
 
-static void become_ready(struct kernel *k)
+void kernel_become_ready(struct kernel *k)
 {
 	AUTO(jmsg_unrefp) struct jmsg *reply = TAKE(k->reply);
 
@@ -38,8 +38,10 @@ static void note(struct kernel *k, struct jmsg *m, bool own)
 		k->heard = true;
 	else if (own && !k->reply && strcmp(m->msg_type, "kernel_info_reply") == 0)
 		k->reply = jmsg_ref(m);
-	if (k->reply && k->heard)
-		become_ready(k);
+	if (k->reply && k->heard && k->adoption != ADOPT_NO)
+		kernel_adopt_heard(k);
+	else if (k->reply && k->heard)
+		kernel_become_ready(k);
 	else if (k->reply && m == k->reply)
 		timer_start(kernel_clock(k), &k->nudge_timer, NUDGE_UNHEARD_MS);
 }
@@ -74,7 +76,7 @@ static void count_bad(struct kernel *k, enum channel channel, const char *why)
 
 static void on_message(struct kernel *k, struct jmsg *m)
 {
-	bool own = strcmp(m->parent_session, k->bridge->session) == 0;
+	bool own = strcmp(m->parent_session, k->asker) == 0;
 	bool was_ready = k->ready;
 
 	k->received++;
@@ -82,7 +84,11 @@ static void on_message(struct kernel *k, struct jmsg *m)
 		kernel_interrupt_landed(k);
 	note(k, m, own);
 	/* The welcome of an XPUB is between it and us. */
-	if (own || !was_ready || strcmp(m->msg_type, "iopub_welcome") == 0)
+	if (own || strcmp(m->msg_type, "iopub_welcome") == 0)
+		return;
+	if (k->adoption != ADOPT_NO)
+		kernel_adopt_live(k, m);
+	if (!was_ready || k->adoption != ADOPT_NO || kernel_adopt_seen(k, m))
 		return;
 	k->delivered = true;
 	k->watcher.on_message(k->watcher.data, m);

@@ -136,16 +136,34 @@ void run_dir_sweep(const struct run_dir *d, bool (*keep)(void *data, const char 
 			remove_slot_folder(dirfd(dir), e->d_name);
 }
 
+/* run_dir_open has seen to it that both fit. */
+static void set_paths(const struct run_dir *d, struct run_slot *s)
+{
+	(void)snprintf(s->folder, sizeof(s->folder), "%.*s/%s",
+		(int)(sizeof(s->folder) - sizeof(LONGEST_SOCKET)), d->path, s->name);
+	(void)snprintf(s->sockets, sizeof(s->sockets), "%.*s/s",
+		(int)(sizeof(s->sockets) - sizeof("/s")), s->folder);
+}
+
+int run_slot_open(const struct run_dir *d, const char *name, struct run_slot *ret, struct err *err)
+{
+	struct run_slot s = {0};
+	struct stat st;
+	if (!is_slot_name(name) || !copy_text(s.name, sizeof(s.name), name, strlen(name)))
+		return err_set(err, E_INVALID, "'%.64s' is no name of a slot", name);
+	set_paths(d, &s);
+	if (lstat(s.sockets, &st) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(err, E_NOT_FOUND, "folder %s is gone", s.sockets);
+	*ret = s;
+	return 0;
+}
+
 int run_slot_make(const struct run_dir *d, struct run_slot *ret, struct err *err)
 {
 	struct run_slot s = {0};
 	for (int i = 0; i < NAME_TRIES; i++) {
 		crypto_random_hex(s.name, (RUN_SLOT_NAME_SIZE - 1) / 2);
-		/* run_dir_open has seen to it that both fit. */
-		(void)snprintf(s.folder, sizeof(s.folder), "%.*s/%s",
-			(int)(sizeof(s.folder) - sizeof(LONGEST_SOCKET)), d->path, s.name);
-		(void)snprintf(s.sockets, sizeof(s.sockets), "%.*s/s",
-			(int)(sizeof(s.sockets) - sizeof("/s")), s.folder);
+		set_paths(d, &s);
 		if (mkdir(s.folder, 0700) == 0)
 			break;
 		if (errno != EEXIST || i == NAME_TRIES - 1)

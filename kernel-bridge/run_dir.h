@@ -33,6 +33,8 @@ void run_dir_close(struct run_dir *d);
 void run_dir_sweep(const struct run_dir *d, bool (*keep)(void *data, const char *name), void *data);
 
 int run_slot_make(const struct run_dir *d, struct run_slot *ret, struct err *err);
+/* The folder that an earlier gateway made. E_INVALID: no such name; E_NOT_FOUND: it is gone. */
+int run_slot_open(const struct run_dir *d, const char *name, struct run_slot *ret, struct err *err);
 /* Removes the folder and all in it. */
 void run_slot_remove(const struct run_slot *s);
 /* A listening socket of that name (SOCK_STREAM, SOCK_SEQPACKET), non-blocking, close on exec.

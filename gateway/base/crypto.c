@@ -47,6 +47,12 @@ bool crypto_equal(const char *a, const char *b)
 	return len == strlen(b) && sodium_memcmp(a, b, len) == 0;
 }
 
+bool crypto_base64_decode(const char *text, uint8_t *to, size_t size, size_t *ret_len)
+{
+	return sodium_base642bin(to, size, text, strlen(text), NULL, ret_len, NULL,
+		       sodium_base64_VARIANT_ORIGINAL) == 0;
+}
+
 struct hmac_key *hmac_key_new(const void *key, size_t len)
 {
 	struct hmac_key *k = xcalloc(1, sizeof *k);

@@ -14,6 +14,9 @@ void crypto_random_hex(char *ret_text, size_t n_bytes);
 /* True if equal; time depends on the lengths only. */
 bool crypto_equal(const char *a, const char *b);
 
+/* Writes what the text stands for; false if it is no base64 or needs more than size bytes. */
+bool crypto_base64_decode(const char *text, uint8_t *to, size_t size, size_t *ret_len);
+
 #define HMAC_HEX_SIZE 65
 struct hmac_key; /* the state after the key; opaque */
 struct hmac_key *hmac_key_new(const void *key, size_t len);

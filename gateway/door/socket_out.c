@@ -265,12 +265,20 @@ static void end(struct socket *s)
 	s->carrier->close(s->wire, s->close_code, s->close_reason);
 }
 
+/* All that was handed to the carrier is in the system's hands: it arrives without us too. */
+static void wrote(struct socket *s)
+{
+	if (s->client && !s->carrier->busy(s->wire))
+		client_wrote(s->client, s->entry ? s->entry->number : 0);
+}
+
 void socket_pull(struct socket *s)
 {
 	uint64_t from = s->sent.total;
 	bool more = true;
 	if (s->peer_closed || s->carrier->busy(s->wire))
 		return;
+	wrote(s); /* what it was busy with until now */
 	if (!s->based)
 		socket_base(s);
 	while (more) {
@@ -280,6 +288,7 @@ void socket_pull(struct socket *s)
 			s->carrier->cut(s->wire);
 			return;
 		}
+		wrote(s);
 		if (more && must_wait(s, from))
 			return;
 	}

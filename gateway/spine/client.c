@@ -24,6 +24,9 @@ struct client {
 	struct entry *first[2]; /* delivered before what the cursor gives: greeting, or notice and
 				   entry */
 	struct timer tell_timer;
+	struct live_client *row; /* where its cursor outlives us, or NULL */
+	uint64_t had; /* by the numbers of the earlier gateway: everything before it; 0: no more
+			 than what the file holds */
 };
 
 static struct client *client_of(struct list *at)
@@ -66,6 +69,8 @@ static void client_free(struct client *c)
 	drop_first(c);
 	cursor_done(&c->cursor);
 	list_remove(&c->link);
+	if (c->row && !c->desk->leaving)
+		c->row->number = 0;
 	free(c);
 }
 
@@ -77,23 +82,43 @@ static uint64_t begin_at(const struct desk *d)
 	return x && x->first > 0 && x->first < next ? x->first : next;
 }
 
-static struct client *client_new(struct desk *d, const char *session_id)
+static struct client *client_make(
+	struct desk *d, const char *session_id, uint64_t number, uint64_t next)
 {
 	struct client *c = xcalloc(1, sizeof *c);
 	c->desk = d;
-	c->number = ++d->last_client;
+	c->number = number;
 	c->keeps = session_id && *session_id;
 	if (c->keeps)
 		(void)copy_text(c->session_id, sizeof c->session_id, session_id,
 			strlen(session_id)); /* length was checked */
 	else
 		crypto_uuid(c->session_id);
-	cursor_init(&c->cursor, d->journal, begin_at(d));
+	cursor_init(&c->cursor, d->journal, next);
 	c->cursor.on_ready = on_cursor_ready;
 	c->cursor.data = c;
 	timer_init(&c->tell_timer, on_tell_timer);
 	list_append(&d->clients, &c->link);
 	return c;
+}
+
+static struct client *client_new(struct desk *d, const char *session_id)
+{
+	struct client *c = client_make(d, session_id, ++d->last_client, begin_at(d));
+	if (c->keeps)
+		c->row = live_client(d->live, c->number, c->session_id);
+	if (c->row)
+		c->row->next = c->cursor.next;
+	return c;
+}
+
+void client_restore(struct desk *d, struct live_client *row, uint64_t last)
+{
+	row->session_id[sizeof row->session_id - 1] = '\0';
+	uint64_t next = row->next > last + 1 ? last + 1 : row->next;
+	struct client *c = client_make(d, row->session_id, row->number, next > 0 ? next : 1);
+	c->row = row;
+	c->had = row->next > last + 1 ? row->next : 0;
 }
 
 static struct client *find_session(const struct desk *d, const char *session_id)
@@ -182,6 +207,8 @@ void client_detach(struct client *c, uint64_t first_undelivered)
 	log_info(&d->log, "client_gone client=%llu", (unsigned long long)c->number);
 	if (c->keeps && !d->ending && !d->dead) {
 		go_back(c, first_undelivered);
+		if (c->row)
+			c->row->next = c->cursor.next;
 		cursor_done(&c->cursor);
 		c->closing = false;
 		list_remove(&c->link);
@@ -203,6 +230,8 @@ int client_receive(struct client *c, struct jmsg *m, struct err *err)
 
 static bool is_for(const struct client *c, const struct entry *e)
 {
+	if (c->had > 0 && past_had(c->desk->past, e->number, c->had))
+		return false;
 	return e->to == JOURNAL_TO_ALL || e->to == c->number;
 }
 
@@ -291,6 +320,17 @@ int client_next(struct client *c, struct entry **ret)
 		e = merge(c, e);
 	*ret = e;
 	return 1;
+}
+
+void client_wrote(struct client *c, uint64_t unsent)
+{
+	uint64_t next = c->cursor.next;
+	if (!c->row)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(c->first); i++)
+		if (c->first[i] && c->first[i]->number < next)
+			next = c->first[i]->number;
+	c->row->next = unsent > 0 && unsent < next ? unsent : next;
 }
 
 bool client_waits(const struct client *c)

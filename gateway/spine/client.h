@@ -40,6 +40,9 @@ int client_receive(struct client *c, struct jmsg *m, struct err *err);
 /* 1: the next entry for this client (caller unrefs); 0: nothing now, on_readable will tell. For one
  * that is far behind, stream texts are merged (merge.h): number is then the first one's. */
 int client_next(struct client *c, struct entry **ret);
+/* What client_next gave is on its way for certain, but for entries from unsent on (0: all of it).
+ */
+void client_wrote(struct client *c, uint64_t unsent);
 /* After a 0: more is there and on its way from the file, so a close has to wait for on_readable. */
 bool client_waits(const struct client *c);
 

@@ -9,6 +9,7 @@
 #include "gateway/spine/notice.h"
 #include "gateway/spine/relay.h"
 #include "gateway/spine/sessions.h"
+#include "gateway/spine/survive.h"
 
 const char *desk_id(const struct desk *d)
 {
@@ -73,6 +74,8 @@ bool desk_post(struct desk *d, struct jmsg *m, uint64_t to, uint64_t *ret_number
 		clients_close(d, to, 1011, err.text);
 		return false;
 	}
+	live_took(d->live, m, *ret_number, to);
+	past_again(d->past, m, *ret_number);
 	if (to != JOURNAL_TO_NOBODY)
 		clients_tell(d, to);
 	return true;
@@ -125,6 +128,7 @@ static void die(struct desk *d, const char *reason)
 	log_warn(&d->log, "kernel_dead reason=\"%s\"", d->reason);
 	requests_abort(d, true);
 	notice_break(d, "dead", JOURNAL_TO_ALL);
+	survive_forget(d);
 	clients_close(d, JOURNAL_TO_ALL, 1000, "the kernel is dead");
 }
 
@@ -151,6 +155,7 @@ static void start_again(struct desk *d)
 	d->shutdown_ms = d->exit_ms = d->ready_ms = 0;
 	d->open = false;
 	timer_stop(d->gw->clock, &d->exit_timer);
+	acks_forget(d);
 	d->kernels->count.restarts++;
 	kernel_restart(d->kernel, on_restarted, d);
 }
@@ -185,7 +190,10 @@ static void on_ready(void *data, const struct jmsg *reply)
 	d->ready_ms = clock_now_ms(d->gw->clock);
 	log_info(&d->log, "kernel_ready");
 	kernel_hold(d->kernel, d->held);
-	notice_status(d, "idle", NULL, JOURNAL_TO_ALL);
+	if (d->adopting && queue_busy(&d->queue))
+		desk_set_busy(d, true);
+	else if (!d->adopting)
+		notice_status(d, "idle", NULL, JOURNAL_TO_ALL);
 	if (d->others_untold)
 		timer_start(d->gw->clock, &d->restart_timer, REATTACH_MS);
 	d->others_untold = false;
@@ -195,12 +203,18 @@ static void on_ready(void *data, const struct jmsg *reply)
 
 static void on_message(void *data, struct jmsg *m)
 {
-	relay_from_kernel(data, m);
+	struct desk *d = data;
+	if (past_has(d->past, m))
+		return;
+	relay_from_kernel(d, m);
+	acks_took(d, m, journal_next(d->journal) - 1);
 }
 
 static void on_turn(void *data)
 {
 	struct desk *d = data;
+	if (d->adopting && d->open)
+		survive_settled(d);
 	journal_turn(d->journal);
 }
 
@@ -231,7 +245,7 @@ static void on_death(void *data, const struct kernel_death *death)
 		return; /* a start that failed: on_restarted had the last word */
 	bool by_user = lately(d, d->exit_ms, EXIT_EXPECTED_MS) && death->cause == DEATH_EXIT;
 	bool stable = d->ready_ms > 0 && clock_now_ms(d->gw->clock) - d->ready_ms >= STABLE_MS;
-	d->open = false;
+	d->open = d->adopting = false;
 	d->kernels->count.deaths++;
 	if (lately(d, d->shutdown_ms, SHUTDOWN_EXPECTED_MS)) {
 		requests_abort(d, true);
@@ -262,6 +276,11 @@ static void on_notice(void *data, const char *text)
 	notice_text(data, JOURNAL_TO_ALL, "%s", text);
 }
 
+static void on_record(void *data)
+{
+	survive_record(data);
+}
+
 static void on_pressure(void *data, bool over)
 {
 	struct desk *d = data;
@@ -269,6 +288,13 @@ static void on_pressure(void *data, bool over)
 	log_info(&d->log, "kernel_hold hold=%d", over);
 	if (d->kernel && !d->ending)
 		kernel_hold(d->kernel, over);
+}
+
+static void on_written(void *data, uint64_t last)
+{
+	struct desk *d = data;
+	if (!d->ending)
+		acks_written(d, last);
 }
 
 static void on_trouble(void *data, const char *text)
@@ -285,6 +311,7 @@ static void desk_free(void *data)
 	struct kernels *ks = d->kernels;
 	LIST_EACH_SAFE (at, &d->executions)
 		execution_free(CONTAINER_OF(at, struct execution, link));
+	past_free(d->past);
 	requests_done(&d->requests);
 	queue_done(&d->queue);
 	jmsg_unref(d->info);
@@ -302,11 +329,18 @@ void desk_release(struct desk *d)
 	timer_stop(d->gw->clock, &d->requests.half_timer);
 	timer_stop(d->gw->clock, &d->restart_timer);
 	timer_stop(d->gw->clock, &d->exit_timer);
+	acks_stop(d);
 	struct journal *j = TAKE(d->journal);
-	journal_close(j, desk_free, d);
+	live_close(TAKE(d->live));
+	if (!d->leaving)
+		survive_remove(d);
+	if (d->leaving)
+		journal_leave(j, desk_free, d);
+	else
+		journal_close(j, desk_free, d);
 }
 
-static int open_journal(struct desk *d, struct err *err)
+static int open_journal(struct desk *d, bool goes_on, struct err *err)
 {
 	char folder[PATH_MAX];
 	const struct config *config = &d->gw->config;
@@ -317,13 +351,31 @@ static int open_journal(struct desk *d, struct err *err)
 		.loop = d->gw->loop,
 		.clock = d->gw->clock,
 		.folder = folder,
+		.goes_on = goes_on,
 		.memory_max = (size_t)config->journal_memory,
 		.disk_max = (uint64_t)config->journal_disk,
 		.on_pressure = on_pressure,
+		.on_written = on_written,
 		.on_trouble = on_trouble,
 		.data = d,
 	};
-	return journal_open(&setup, &d->journal, err);
+	int rc = journal_open(&setup, &d->journal, err);
+	if (rc == 0)
+		survive_open(d, goes_on);
+	return rc;
+}
+
+struct kernel_watcher desk_watcher(struct desk *d)
+{
+	return (struct kernel_watcher){
+		.on_ready = on_ready,
+		.on_message = on_message,
+		.on_turn = on_turn,
+		.on_death = on_death,
+		.on_notice = on_notice,
+		.on_record = on_record,
+		.data = d,
+	};
 }
 
 static int start_kernel(struct desk *d, const struct kernels_start *start,
@@ -331,14 +383,7 @@ static int start_kernel(struct desk *d, const struct kernels_start *start,
 {
 	struct kernel_start kernel = {
 		.id = d->id, .owner = d->owner->name, .spec = spec, .env = start->env};
-	struct kernel_watcher watcher = {
-		.on_ready = on_ready,
-		.on_message = on_message,
-		.on_turn = on_turn,
-		.on_death = on_death,
-		.on_notice = on_notice,
-		.data = d,
-	};
+	struct kernel_watcher watcher = desk_watcher(d);
 	return kernel_start(d->gw->bridge, &kernel, &watcher, &d->kernel, err);
 }
 
@@ -358,6 +403,7 @@ static struct desk *desk_alloc(struct kernels *ks, const struct kernels_start *s
 	list_init(&d->executions);
 	list_init(&d->waiters);
 	requests_init(&d->requests);
+	acks_init(&d->acks);
 	timer_init(&d->restart_timer, on_restart_timer);
 	timer_init(&d->exit_timer, on_exit_timer);
 	log_child(&d->log, &ks->gw->log, "kernel", d->id);
@@ -369,7 +415,7 @@ int desk_new(struct kernels *ks, const struct kernels_start *start, const char *
 	const struct kernelspec *spec, struct desk **ret, struct err *err)
 {
 	struct desk *d = desk_alloc(ks, start, id, spec);
-	int rc = open_journal(d, err);
+	int rc = open_journal(d, false, err);
 	if (rc != 0) {
 		desk_free(d);
 		return rc;
@@ -381,9 +427,22 @@ int desk_new(struct kernels *ks, const struct kernels_start *start, const char *
 		desk_release(d);
 		return rc;
 	}
+	survive_record(d);
 	log_info(&d->log, "kernel_start spec=%s owner=%s", d->name, d->owner->name);
 	*ret = d;
 	return 0;
+}
+
+int desk_restore(struct kernels *ks, const struct kernels_start *start, const char *id,
+	const struct kernelspec *spec, struct desk **ret, struct err *err)
+{
+	struct desk *d = desk_alloc(ks, start, id, spec);
+	int rc = open_journal(d, true, err);
+	if (rc != 0)
+		desk_free(d);
+	else
+		*ret = d;
+	return rc;
 }
 
 void desk_interrupt(struct desk *d, void (*cb)(void *data, const struct err *err), void *data)
@@ -428,6 +487,7 @@ void desk_end(struct desk *d, const char *reason, void (*cb)(void *data), void *
 	d->open = false;
 	d->ended = cb;
 	d->ended_data = data;
+	survive_forget(d);
 	kernels_unlist(d);
 	if (d->gw->sessions)
 		sessions_kernel_gone(d->gw->sessions, d->id);

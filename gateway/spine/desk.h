@@ -7,9 +7,11 @@
 #define COPPICE_SPINE_DESK_H
 
 #include "gateway/base/crypto.h"
+#include "gateway/spine/acks.h"
 #include "gateway/spine/execution.h"
 #include "gateway/spine/journal.h"
 #include "gateway/spine/kernels.h"
+#include "gateway/spine/past.h"
 #include "gateway/spine/queue.h"
 #include "gateway/spine/request.h"
 
@@ -45,6 +47,9 @@ struct desk {
 	struct journal *journal;
 	struct requests requests;
 	struct queue queue;
+	struct acks acks;
+	struct live *live;   /* NULL: it could not be made */
+	struct past *past;   /* of an adopted kernel */
 	struct list clients; /* attached and gone, oldest first */
 	uint64_t last_client;
 	struct list executions;
@@ -58,6 +63,8 @@ struct desk {
 	char reason[320]; /* why it is dead */
 	bool open;	  /* the kernel takes shell messages: from ready to death or restart */
 	bool was_ready, dead, ending, held;
+	bool adopting; /* taken over from an earlier gateway, not heard yet */
+	bool leaving;  /* it lives on without us: its files stay */
 	uint64_t ready_ms;
 	unsigned deaths;	       /* in a row */
 	uint64_t exit_ms, shutdown_ms; /* when it was announced; 0: it was not */
@@ -86,6 +93,11 @@ struct kernels {
 /* n_alive is raised already. On failure it falls again once the desk is freed, from the loop. */
 int desk_new(struct kernels *ks, const struct kernels_start *start, const char *id,
 	const struct kernelspec *spec, struct desk **ret, struct err *err);
+/* The desk of a kernel that an earlier gateway had; its kernel is the caller's to set. As desk_new.
+ */
+int desk_restore(struct kernels *ks, const struct kernels_start *start, const char *id,
+	const struct kernelspec *spec, struct desk **ret, struct err *err);
+struct kernel_watcher desk_watcher(struct desk *d);
 /* Appends for clients and tells them. False: out of memory, those clients were closed. */
 bool desk_post(struct desk *d, struct jmsg *m, uint64_t to, uint64_t *ret_number);
 /* "starting", "idle", "busy" or "dead". */
@@ -99,10 +111,14 @@ void desk_shutdown_asked(struct desk *d, bool restarts);
 void desk_exit_asked(struct desk *d);
 /* Frees it if nothing holds it any more. */
 void desk_release(struct desk *d);
+void kernels_list_desk(struct desk *d);
+bool kernels_is_id(const char *text);
 void kernels_unlist(struct desk *d);
 void kernels_freed(struct kernels *ks);
 
 /* client.c's side for the desk. */
+/* A client that an earlier gateway had; last is the last number of the journal's file. */
+void client_restore(struct desk *d, struct live_client *row, uint64_t last);
 void clients_tell(struct desk *d, uint64_t to);
 void clients_close(struct desk *d, uint64_t to, unsigned code, const char *reason);
 size_t clients_attached(const struct desk *d);

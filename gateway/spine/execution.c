@@ -164,6 +164,8 @@ void execution_saw(struct execution *x, const struct jmsg *m, uint64_t number)
 		read_reply(x, m);
 	if (x->running_us == 0) {
 		x->running_us = clock_wall_us(x->desk->gw->clock);
+		if (x->request && x->request->row)
+			x->request->row->is_running = true;
 		execution_step(x);
 	}
 }

@@ -18,7 +18,7 @@ struct journal {
 	uint64_t first, mem_first, written, next;
 	size_t mem_bytes, unwritten_bytes;
 	struct timer write_timer;
-	bool over, failed;
+	bool over, failed, leaves;
 	void (*closed)(void *data);
 	void *closed_data;
 };
@@ -144,6 +144,21 @@ static void on_write_timer(struct timer *t)
 	write_some(CONTAINER_OF(t, struct journal, write_timer));
 }
 
+static void on_file_closed(void *data);
+
+static void leave_if_written(struct journal *j)
+{
+	if (journal_file_busy(j->file))
+		return;
+	if (!j->failed && j->written + 1 < j->next) {
+		write_some(j);
+		if (!j->failed)
+			return;
+	}
+	j->leaves = false;
+	journal_file_close(j->file, on_file_closed, j);
+}
+
 static void on_written(void *data, uint64_t last)
 {
 	struct journal *j = data;
@@ -154,13 +169,22 @@ static void on_written(void *data, uint64_t last)
 	if (kept > j->first)
 		j->first = kept < j->mem_first ? kept : j->mem_first;
 	trim(j);
+	if (j->leaves) {
+		leave_if_written(j);
+		return;
+	}
 	journal_turn(j);
 	tell_pressure(j);
+	if (j->setup.on_written)
+		j->setup.on_written(j->setup.data, last);
 }
 
 static void on_failed(void *data, const struct err *err)
 {
-	disk_failed(data, err->text);
+	struct journal *j = data;
+	disk_failed(j, err->text);
+	if (j->leaves)
+		leave_if_written(j);
 }
 
 int journal_open(const struct journal_setup *setup, struct journal **ret, struct err *err)
@@ -182,6 +206,12 @@ int journal_open(const struct journal_setup *setup, struct journal **ret, struct
 	if (rc != 0) {
 		free(j);
 		return rc;
+	}
+	if (setup->goes_on) {
+		j->written = journal_file_restore(j->file);
+		j->next = j->mem_first = j->written + 1;
+		uint64_t first = journal_file_first(j->file);
+		j->first = first > 0 ? first : j->next;
 	}
 	*ret = j;
 	return 0;
@@ -248,6 +278,17 @@ static void on_file_closed(void *data)
 	free(j->ring);
 	free(j);
 	cb(cb_data);
+}
+
+void journal_leave(struct journal *j, void (*cb)(void *data), void *data)
+{
+	assert(!j->closed);
+	timer_stop(j->setup.clock, &j->write_timer);
+	j->closed = cb;
+	j->closed_data = data;
+	j->leaves = true;
+	journal_file_keep(j->file);
+	leave_if_written(j);
 }
 
 void journal_close(struct journal *j, void (*cb)(void *data), void *data)

@@ -38,11 +38,14 @@ struct journal_setup {
 	struct uv_loop_s *loop;
 	struct clock *clock;
 	const char *folder; /* this kernel's own; made at the first write, removed at the close */
+	bool goes_on;	    /* takes up what an earlier gateway left in folder; blocks */
 	size_t memory_max;
 	uint64_t disk_max;
 	/* More waits for the disk than memory may hold: stop reading the kernel until over is
 	 * false. */
 	void (*on_pressure)(void *data, bool over);
+	/* Everything up to this number is in the file. May be NULL. */
+	void (*on_written)(void *data, uint64_t last);
 	/* The disk failed: from now on only what memory holds is kept. Once. */
 	void (*on_trouble)(void *data, const char *text);
 	void *data;
@@ -54,6 +57,8 @@ int journal_append(
 	struct journal *j, struct jmsg *m, uint64_t to, uint64_t *ret_number, struct err *err);
 /* What was appended in this wake-up is complete: the write begins now or within 20 ms. */
 void journal_turn(struct journal *j);
+/* Writes what is not written yet, then closes without removing; else as journal_close. */
+void journal_leave(struct journal *j, void (*cb)(void *data), void *data);
 /* No cursor may be left. Removes the files; cb from the loop; j is freed before cb. */
 void journal_close(struct journal *j, void (*cb)(void *data), void *data);
 

@@ -206,6 +206,8 @@ static int close_step(struct journal_file *f)
 	struct segment *s = CONTAINER_OF(f->segments.next, struct segment, link);
 	segment_path(f, s->index, path);
 	segment_free(s);
+	if (f->keeps)
+		return close_step(f);
 	return begin(f, OP_UNLINK, path);
 }
 
@@ -308,6 +310,11 @@ int journal_file_write(struct journal_file *f, struct entry *const *entries, siz
 	return E_NOMEM;
 }
 
+void journal_file_keep(struct journal_file *f)
+{
+	f->keeps = true; /* a folder that is not empty is not removed either */
+}
+
 void journal_file_close(struct journal_file *f, void (*cb)(void *data), void *data)
 {
 	assert(!f->closed);
@@ -332,7 +339,8 @@ static void sweep_one(const char *journals, const char *name)
 	DIR *dir = opendir(folder);
 	for (struct dirent *d; dir && (d = readdir(dir));) {
 		size_t len = strlen(d->d_name);
-		if (len < 4 || strcmp(d->d_name + len - 4, ".seg") != 0)
+		bool segment = len >= 4 && strcmp(d->d_name + len - 4, ".seg") == 0;
+		if (!segment && strcmp(d->d_name, "live") != 0)
 			continue;
 		if (snprintf(path, sizeof path, "%s/%s", folder, d->d_name) < (int)sizeof path)
 			(void)unlink(path); /* rmdir shows what could not be removed */
@@ -342,12 +350,13 @@ static void sweep_one(const char *journals, const char *name)
 	(void)rmdir(folder); /* strangers' files keep it */
 }
 
-void journal_file_sweep(const char *journals)
+void journal_file_sweep(
+	const char *journals, bool (*keep)(void *data, const char *name), void *data)
 {
 	(void)mkdir(journals, 0700); /* the first write tells if it is not there */
 	DIR *dir = opendir(journals);
 	for (struct dirent *d; dir && (d = readdir(dir));) {
-		if (d->d_name[0] != '.')
+		if (d->d_name[0] != '.' && !(keep && keep(data, d->d_name)))
 			sweep_one(journals, d->d_name);
 	}
 	if (dir)

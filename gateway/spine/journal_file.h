@@ -35,11 +35,17 @@ bool journal_file_busy(const struct journal_file *f);
 /* Number of the oldest record kept; 0 if nothing was written. */
 uint64_t journal_file_first(const struct journal_file *f);
 uint64_t journal_file_bytes(const struct journal_file *f);
+/* Blocking, right after the opening: takes up what an earlier gateway left; its last number, or 0.
+ */
+uint64_t journal_file_restore(struct journal_file *f);
+/* From now on the close removes nothing. */
+void journal_file_keep(struct journal_file *f);
 /* Waits for what is in flight, removes segments and folder, frees f, then cb from the loop. */
 void journal_file_close(struct journal_file *f, void (*cb)(void *data), void *data);
-/* Blocking, at start only: makes the folder of all journals, or empties it of what a gateway left
- * which did not end in order. */
-void journal_file_sweep(const char *journals);
+/* Blocking, at start only: makes the folder of all journals, or empties it of what an earlier
+ * gateway left, but for the folders that keep (NULL: none) wants. */
+void journal_file_sweep(
+	const char *journals, bool (*keep)(void *data, const char *name), void *data);
 
 /* on_ready: a block is there, or could not be read. From the loop. */
 struct journal_reader *journal_reader_new(

@@ -33,7 +33,7 @@ struct journal_file {
 	int fd; /* of the last segment, or -1 */
 	uv_fs_t op;
 	unsigned kind; /* enum op */
-	bool op_active, made, failed;
+	bool op_active, made, failed, keeps;
 	struct batch *batch;
 	void (*closed)(void *data);
 	void *closed_data;

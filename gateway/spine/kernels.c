@@ -7,11 +7,12 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "gateway/base/buf.h"
 #include "gateway/spine/desk.h"
 #include "gateway/spine/janitor.h"
-#include "gateway/spine/journal_file.h"
+#include "gateway/spine/survive.h"
 
 /* Each larger block is a mapping of its own and leaves with its message. Left to itself glibc moves
  * this bound up to the largest block that was ever freed, and a flood of large messages then stays
@@ -40,11 +41,15 @@ static void on_end_timer(struct timer *t)
 
 int kernels_open(struct gateway *gw, struct kernels **ret, struct err *err)
 {
-	char journals[PATH_MAX];
+	char journals[PATH_MAX], rows[PATH_MAX];
 	int n = snprintf(journals, sizeof journals, "%s/journals", gw->config.data_dir);
 	if (n < 0 || (size_t)n >= sizeof journals)
 		return err_set(err, E_INVALID, "data_dir is too long");
-	journal_file_sweep(journals);
+	(void)mkdir(journals, 0700); /* the first write tells if it is not there */
+	n = snprintf(rows, sizeof rows, "%s/kernels", gw->config.data_dir);
+	if (n < 0 || (size_t)n >= sizeof rows)
+		return err_set(err, E_INVALID, "data_dir is too long");
+	(void)mkdir(rows, 0700);		      /* likewise */
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES); /* if it is refused, only memory is lost */
 	struct kernels *ks = xcalloc(1, sizeof *ks);
 	ks->gw = gw;
@@ -66,6 +71,17 @@ void kernels_end_all(struct kernels *ks, void (*cb)(void *data), void *data)
 	timer_start(ks->gw->clock, &ks->end_timer, 0); /* where there was none to wait for */
 }
 
+void kernels_leave_all(struct kernels *ks, void (*cb)(void *data), void *data)
+{
+	assert(!ks->ended);
+	janitor_close(ks);
+	ks->ended = cb;
+	ks->ended_data = data;
+	while (!list_empty(&ks->desks))
+		survive_leave(desk_of(ks->desks.next));
+	timer_start(ks->gw->clock, &ks->end_timer, 0); /* where there was none to wait for */
+}
+
 void kernels_free(struct kernels *ks)
 {
 	assert(!ks || ks->n_alive == 0);
@@ -74,6 +90,13 @@ void kernels_free(struct kernels *ks)
 	janitor_close(ks);
 	timer_stop(ks->gw->clock, &ks->end_timer);
 	free(ks);
+}
+
+void kernels_list_desk(struct desk *d)
+{
+	struct kernels *ks = d->kernels;
+	HASH_ADD_STR(ks->by_id, id, d);
+	list_append(&ks->desks, &d->link);
 }
 
 void kernels_unlist(struct desk *d)
@@ -88,7 +111,7 @@ void kernels_freed(struct kernels *ks)
 	end_if_last(ks);
 }
 
-static bool is_uuid(const char *text)
+bool kernels_is_id(const char *text)
 {
 	for (size_t i = 0; i < UUID_SIZE - 1; i++) {
 		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
@@ -110,7 +133,7 @@ static int pick_id(struct kernels *ks, const struct kernels_start *start, char r
 		crypto_uuid(ret_id);
 		return 0;
 	}
-	if (!is_uuid(id))
+	if (!kernels_is_id(id))
 		return err_set(err, E_INVALID, "a kernel id must be a uuid, not '%.64s'", id);
 	HASH_FIND_STR(ks->by_id, id, there);
 	if (there)
@@ -154,8 +177,7 @@ int kernels_start(
 	rc = desk_new(ks, start, id, spec, &d, err);
 	if (rc != 0)
 		return rc;
-	HASH_ADD_STR(ks->by_id, id, d);
-	list_append(&ks->desks, &d->link);
+	kernels_list_desk(d);
 	*ret = d;
 	return 0;
 }

@@ -14,6 +14,11 @@ int kernels_open(struct gateway *gw, struct kernels **ret, struct err *err);
 /* Ends every kernel (clients were closed by the door before); cb when the last is gone; then
  * kernels_free. */
 void kernels_end_all(struct kernels *ks, void (*cb)(void *data), void *data);
+/* Takes up what an earlier gateway of this data folder left; blocks. After sessions_open, before
+ * bridge_sweep, which removes the rest. */
+void kernels_adopt(struct kernels *ks);
+/* As kernels_end_all, but kernels that can live on do. */
+void kernels_leave_all(struct kernels *ks, void (*cb)(void *data), void *data);
 void kernels_free(struct kernels *ks);
 
 struct kernels_start {

@@ -83,6 +83,19 @@ void queue_push(struct desk *d, struct request *r)
 	pump(d, lane);
 }
 
+void queue_restore(struct desk *d, struct request *r)
+{
+	struct lane *lane = lane_of(&d->queue, r->msg->subshell_id);
+	r->lane = lane;
+	lane->n_requests++;
+	if (!r->x)
+		return;
+	execution_step(r->x);
+	lane->running = r->x;
+	r->x->free_lane = true;
+	execution_step(r->x);
+}
+
 void queue_open(struct desk *d)
 {
 	struct lane *next;

@@ -21,6 +21,8 @@ struct queue {
 void queue_done(struct queue *q);
 /* Takes a shell request: sends it, or holds it. */
 void queue_push(struct desk *d, struct request *r);
+/* One that an earlier gateway sent. */
+void queue_restore(struct desk *d, struct request *r);
 /* The kernel became ready: everything that may go goes. */
 void queue_open(struct desk *d);
 /* The request is answered and leaves its lane, which goes on. stops: it was a failed execute; the

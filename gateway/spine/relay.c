@@ -350,6 +350,7 @@ static void from_other(struct desk *d, struct jmsg *m)
 	uint64_t number;
 	struct request *r = request_of(d, m);
 	uint64_t to = receiver(d, r, m);
+	(void)past_receiver(d->past, m, &to); /* it was known before */
 	if (to == JOURNAL_TO_NOBODY)
 		log_info(&d->log, "nobody_for type=%s", m->msg_type);
 	if (!desk_post(d, m, to, &number))

@@ -130,6 +130,8 @@ static void evict_unanswered(struct desk *d)
 	}
 }
 
+static struct request *make(struct desk *d, struct jmsg *m, uint64_t client);
+
 int request_new(
 	struct desk *d, struct jmsg *m, uint64_t client, struct request **ret, struct err *err)
 {
@@ -141,6 +143,15 @@ int request_new(
 			"too much waits for this kernel (%zu requests, %zu bytes): this one was "
 			"not taken",
 			rs->n, rs->bytes);
+	struct request *r = make(d, m, client);
+	r->row = live_request(d->live, m, client);
+	*ret = r;
+	return 0;
+}
+
+static struct request *make(struct desk *d, struct jmsg *m, uint64_t client)
+{
+	struct requests *rs = &d->requests;
 	struct request *r = xcalloc(1, sizeof *r);
 	list_init(&r->held);
 	r->desk = d;
@@ -158,8 +169,46 @@ int request_new(
 	rs->bytes += r->bytes;
 	if (m->channel == CHANNEL_SHELL && strcmp(m->msg_type, "execute_request") == 0)
 		r->x = execution_new(d, r);
-	*ret = r;
-	return 0;
+	return r;
+}
+
+/* Its execution runs, or its halves are partly said: what is in the file counts, the rest comes
+ * again. */
+static void restore_sent(struct request *r, uint64_t last)
+{
+	const struct live_request *row = r->row;
+	r->is_sent = true;
+	r->is_busy = row->is_running;
+	r->replied = row->replied > 0 && row->replied <= last;
+	r->idled = row->idled > 0 && row->idled <= last;
+	if (r->msg->channel == CHANNEL_SHELL)
+		queue_restore(r->desk, r);
+	if (!r->x)
+		return;
+	r->x->first = row->first;
+	if (!row->is_running)
+		return;
+	r->x->running_us = r->x->sent_us;
+	execution_step(r->x);
+}
+
+void request_restore(struct desk *d, struct live_request *row, uint64_t last)
+{
+	AUTO(jmsg_unrefp) struct jmsg *m = NULL;
+	struct bytes frame = {.data = row->frame, .len = row->len};
+	bool fits = row->len <= sizeof row->frame && jmsg_from_frame(frame, &m, NULL) == 0;
+	if (!fits || requests_find(&d->requests, m->session, m->msg_id)) {
+		live_request_free(row);
+		return;
+	}
+	struct request *r = make(d, m, row->client);
+	r->row = row;
+	if (row->is_sent)
+		restore_sent(r, last);
+	else if (!row->is_slim && m->channel == CHANNEL_SHELL)
+		queue_push(d, r);
+	else
+		request_end(r, NOTICE_ABORTED, JOURNAL_TO_ALL);
 }
 
 /* What is still needed of a request that was sent is its header. An execute stays whole: its
@@ -184,10 +233,16 @@ static void slim(struct request *r)
 
 int request_send(struct request *r, struct err *err)
 {
+	if (r->is_sent)
+		return 0; /* by an earlier gateway */
 	int rc = kernel_send(r->desk->kernel, r->msg, err);
 	if (rc != 0)
 		return rc;
 	r->is_sent = true;
+	if (r->row) {
+		r->row->first = r->x ? r->x->first : 0;
+		r->row->is_sent = true;
+	}
 	slim(r);
 	return 0;
 }
@@ -202,6 +257,8 @@ static void gone(struct request *r)
 	rs->n--;
 	rs->bytes -= r->bytes;
 	remember(rs, r);
+	if (!d->leaving)
+		live_request_free(r->row);
 	if (r->x) {
 		r->x->request = NULL;
 		execution_step(r->x);
@@ -231,12 +288,16 @@ void request_replied(struct request *r, struct jmsg *reply)
 {
 	r->replied = true;
 	r->reply = jmsg_ref(reply);
+	if (r->row)
+		r->row->replied = journal_next(r->desk->journal) - 1;
 	halves_changed(r);
 }
 
 void request_idled(struct request *r)
 {
 	r->idled = true;
+	if (r->row)
+		r->row->idled = journal_next(r->desk->journal) - 1;
 	halves_changed(r);
 }
 
@@ -318,4 +379,12 @@ void requests_abort(struct desk *d, bool held_too)
 	timer_stop(d->gw->clock, &rs->half_timer);
 	for (struct request *r; (r = first_to_abort(rs, held_too));)
 		request_end(r, NOTICE_ABORTED, JOURNAL_TO_ALL);
+}
+
+void requests_forget(struct desk *d)
+{
+	struct requests *rs = &d->requests;
+	timer_stop(d->gw->clock, &rs->half_timer);
+	while (!list_empty(&rs->all))
+		gone(CONTAINER_OF(rs->all.next, struct request, link));
 }

@@ -34,11 +34,13 @@ struct request {
 	struct lane *lane;   /* NULL: control */
 	struct execution *x; /* of an execute_request */
 	struct jmsg *reply;
-	uint64_t half_ms; /* since when one half is there without the other; 0: not so */
+	struct live_request *row; /* where it outlives us, or NULL */
+	uint64_t half_ms;	  /* since when one half is there without the other; 0: not so */
 	bool is_sent, wants_reply, is_busy, replied, idled;
 };
 
 struct recent;
+struct live_request;
 
 struct requests {
 	struct request *by_key;
@@ -64,6 +66,10 @@ bool requests_answered(const struct requests *rs, const char *session, const cha
 /* E_UNAVAILABLE: too many wait. The desk's lane is not touched. */
 int request_new(
 	struct desk *d, struct jmsg *m, uint64_t client, struct request **ret, struct err *err);
+/* One that an earlier gateway had; last is the last number of the journal's file. */
+void request_restore(struct desk *d, struct live_request *row, uint64_t last);
+/* Nothing is said: the next gateway knows them. */
+void requests_forget(struct desk *d);
 /* To the kernel; what it may keep of the message shrinks. */
 int request_send(struct request *r, struct err *err);
 /* A half came from the kernel. Ends the request when both are there. */

@@ -5,6 +5,7 @@
 
 #include "gateway/base/crypto.h"
 #include "gateway/base/list.h"
+#include "gateway/spine/survive.h"
 
 #define TEXT_MAX     4096u /* path, name, type */
 #define SESSIONS_MAX 10000u
@@ -183,9 +184,48 @@ int sessions_create(struct sessions *ss, const struct owner *owner, const struct
 		if (rc != 0)
 			return rc;
 		s = add(ss, owner, body, d);
+		survive_record(d);
 	}
 	*ret_model = model_of(ss, s);
 	return 0;
+}
+
+struct cJSON *sessions_rows(const struct sessions *ss, const char *kernel_id)
+{
+	cJSON *rows = cJSON_CreateArray();
+	LIST_EACH (at, &ss->rows) {
+		const struct session *s = session_of(at);
+		if (strcmp(s->kernel_id, kernel_id) != 0)
+			continue;
+		cJSON *row = cJSON_CreateObject();
+		cJSON_AddStringToObject(row, "id", s->id);
+		cJSON_AddStringToObject(row, "path", s->path);
+		cJSON_AddStringToObject(row, "name", s->name);
+		cJSON_AddStringToObject(row, "type", s->type);
+		cJSON_AddItemToArray(rows, row);
+	}
+	return rows;
+}
+
+void sessions_restore(struct sessions *ss, const struct owner *owner, const char *kernel_id,
+	const struct cJSON *rows)
+{
+	const cJSON *row;
+	cJSON_ArrayForEach (row, rows) {
+		const char *id = text_of(row, "id"), *path = text_of(row, "path");
+		const char *name = text_of(row, "name"), *type = text_of(row, "type");
+		if (!id || !path || !name || !type || strlen(id) >= UUID_SIZE)
+			continue;
+		struct session *s = xcalloc(1, sizeof *s);
+		s->owner = owner;
+		(void)copy_text(s->id, UUID_SIZE, id, strlen(id));			/* fits */
+		(void)copy_text(s->kernel_id, UUID_SIZE, kernel_id, strlen(kernel_id)); /* fits */
+		s->path = xstrdup(path);
+		s->name = xstrdup(name);
+		s->type = xstrdup(type);
+		list_append(&ss->rows, &s->link);
+		ss->n++;
+	}
 }
 
 static int find(const struct sessions *ss, const struct owner *owner, const char *id,
@@ -281,6 +321,10 @@ int sessions_patch(struct sessions *ss, const struct owner *owner, const char *i
 	set_text(&s->type, text_of(body, "type"));
 	if (d)
 		hold(ss, s, d);
+	if (!d)
+		d = desk_of(ss, s);
+	if (d)
+		survive_record(d);
 	*ret_model = model_of(ss, s);
 	return 0;
 }

@@ -22,6 +22,10 @@ int sessions_patch(struct sessions *ss, const struct owner *owner, const char *i
  * error). */
 int sessions_delete(struct sessions *ss, const struct owner *owner, const char *id,
 	void (*cb)(void *data), void *data, struct err *err);
+/* Those that hold that kernel, to be written down; and as they were written down. */
+struct cJSON *sessions_rows(const struct sessions *ss, const char *kernel_id);
+void sessions_restore(struct sessions *ss, const struct owner *owner, const char *kernel_id,
+	const struct cJSON *rows);
 /* Called by desk_end: the sessions that hold it are dropped. */
 void sessions_kernel_gone(struct sessions *ss, const char *kernel_id);
 

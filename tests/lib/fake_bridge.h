@@ -37,6 +37,8 @@ void fake_kernel_die(struct kernel *k, int cause, int code, const char *text);
 /* What was sent to it and is not taken yet; the oldest is taken. Caller unrefs; NULL: nothing. */
 struct jmsg *fake_kernel_take(struct kernel *k);
 size_t fake_kernel_waiting(const struct kernel *k);
+/* The msg_id up to which it was last told that all is kept; "" if never. */
+const char *fake_kernel_written(const struct kernel *k, enum channel channel);
 bool fake_kernel_held(const struct kernel *k);
 unsigned fake_kernel_restarts(const struct kernel *k);
 unsigned fake_kernel_interrupts(const struct kernel *k);

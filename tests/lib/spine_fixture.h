@@ -140,6 +140,8 @@ static inline void fixture_free(struct fixture *fx)
 	assert_int_equal(uv_loop_close(&fx->loop), 0);
 	(void)snprintf(path, sizeof path, "%s/journals", fx->folder);
 	(void)rmdir(path);
+	(void)snprintf(path, sizeof path, "%s/kernels", fx->folder);
+	(void)rmdir(path);
 	assert_int_equal(rmdir(fx->folder), 0);
 	free(fx);
 }

@@ -56,6 +56,20 @@ static int assert_lines(const struct page *p, size_t at, int from)
 	return from;
 }
 
+TEST(journal, the_kernel_is_told_what_is_in_the_file)
+{
+	struct fixture *fx = small_fixture(8 << 20, 1 << 30);
+	assert_string_equal(fake_kernel_written(fx->kernel, CHANNEL_IOPUB), "");
+	say_stream(fx->kernel, NULL, "line 0.");
+	fake_kernel_turn(fx->kernel);
+	assert_string_equal(fake_kernel_written(fx->kernel, CHANNEL_IOPUB), "");
+	advance(fx, 30); /* it is written */
+	advance(fx, 60); /* and told */
+	assert_string_not_equal(fake_kernel_written(fx->kernel, CHANNEL_IOPUB), "");
+	assert_string_equal(fake_kernel_written(fx->kernel, CHANNEL_SHELL), "");
+	fixture_free(fx);
+}
+
 TEST(journal, a_slow_page_reads_the_old_part_from_the_file)
 {
 	struct fixture *fx = small_fixture(64 << 10, 1 << 30);
@@ -246,8 +260,12 @@ TEST(journal, a_kernel_faster_than_the_disk_is_held)
 TEST(journal, without_a_disk_memory_stays_bounded_and_cells_end)
 {
 	struct fixture *fx = small_fixture(64 << 10, 1 << 30);
-	char path[128];
-	(void)snprintf(path, sizeof path, "%s/journals", fx->folder);
+	char path[256];
+	(void)snprintf(path, sizeof path, "%s/journals/%s/live", fx->folder, desk_id(fx->desk));
+	assert_int_equal(unlink(path), 0);
+	*strrchr(path, '/') = '\0';
+	assert_int_equal(rmdir(path), 0);
+	*strrchr(path, '/') = '\0';
 	assert_int_equal(rmdir(path), 0);
 	struct page *p = page_open(fx, "s1"), *q = page_open(fx, "s2");
 	flood(fx, 0, LINES);
@@ -291,7 +309,8 @@ TEST(journal, works_without_clients)
 	fixture_free(fx);
 }
 
-RUN(TEST_ROW(journal, a_slow_page_reads_the_old_part_from_the_file),
+RUN(TEST_ROW(journal, the_kernel_is_told_what_is_in_the_file),
+	TEST_ROW(journal, a_slow_page_reads_the_old_part_from_the_file),
 	TEST_ROW(journal, a_page_that_returns_late_reads_from_the_file),
 	TEST_ROW(journal, a_page_replaced_while_it_reads_the_file_misses_nothing),
 	TEST_ROW(journal, a_page_that_is_closed_far_behind_gets_its_tail),

@@ -1,0 +1,212 @@
+"""The gateway is killed or replaced while kernels run: they live on, and the next gateway takes
+them up with everything that they said meanwhile."""
+
+import random
+import re
+import signal
+import time
+
+import pytest
+
+import engine
+from gateway import within
+from wire import Closed, NoMessage, Run
+
+pytestmark = pytest.mark.timeout(300)
+TICKS = 60
+
+
+def ticker(n=TICKS, pause=0.05):
+    return (f"import time\nfor i in range({n}):\n    print(f'tick {{i}}.', flush=True)\n"
+            f"    time.sleep({pause})\nseen = {n}\n")
+
+
+def follow(client, msg_id, until, timeout=60):
+    """Receives until `until` is true for that run; False: the socket went before."""
+    run = client.runs.setdefault(msg_id, Run(msg_id))
+    deadline = time.monotonic() + within(timeout)
+    while not until(run):
+        assert time.monotonic() < deadline, f"not complete: {run.text()[-200:]!r} {run.states}"
+        try:
+            client.receive(1)
+        except NoMessage:
+            continue
+        except Closed:
+            return False
+    return True
+
+
+def complete(run):
+    return run.reply is not None and run.idle
+
+
+def ticks(run):
+    return [int(n) for n in re.findall(r"tick (\d+)\.", run.stdout)]
+
+
+def seen_ticks(run, n):
+    return len(ticks(run)) >= n or complete(run)
+
+
+def assert_whole(run, n=TICKS):
+    assert ticks(run) == list(range(n)), f"{ticks(run)}"
+    assert run.status == "ok"
+    assert [m.type for m in run.messages].count("execute_reply") == 1
+    assert run.states[-1] == "idle" and run.states.count("idle") == 1
+
+
+def reconnected(server, kernel_id, client):
+    """The same page with a new socket: what it had it still has."""
+    again = server.open(kernel_id, client.framing, session=client.session)
+    again.runs = client.runs
+    return again
+
+
+def cut(server, how):
+    server.process.send_signal(how)
+    code = server.process.wait(within(20))
+    assert code == (0 if how == signal.SIGTERM else -how), server.log()[-3000:]
+    server.reader.join(5)
+    server.log_file.close()
+
+
+def again(server):
+    """The same folders, another process."""
+    server.url_seen = None
+    server.start()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "term"])
+@pytest.mark.parametrize("framing", ["legacy", "v1"])
+def test_a_cell_runs_on(docker_server, how, framing):
+    server = docker_server(f"survival-{framing}-{how.name}")
+    kernel_id = server.start_kernel("python3")
+    with server.open(kernel_id, framing) as c:
+        c.info()
+        assert c.run("kept = 'intact'").status == "ok"
+        run = c.execute(ticker())
+        assert follow(c, run, lambda r: seen_ticks(r, 8))
+        before = server.container_of(kernel_id)
+        cut(server, how)
+        follow(c, run, complete)
+    again(server)
+    assert [k["id"] for k in server.json("/api/kernels")] == [kernel_id]
+    with reconnected(server, kernel_id, c) as d:
+        assert follow(d, run, complete)
+        assert_whole(d.runs[run])
+        assert d.run("print(kept, seen)").stdout == f"intact {TICKS}\n"
+    assert server.container_of(kernel_id) == before
+    assert len(engine.containers(server.run_dir)) == 1
+
+
+def test_at_random_moments(docker_server):
+    server = docker_server("survival-random")
+    kernel_id = server.start_kernel("python3")
+    rng = random.Random(7)
+    with server.open(kernel_id) as c:
+        c.info()
+        c.run("n = 0")
+    for _ in range(5):
+        c = reconnected(server, kernel_id, c)
+        run = c.execute("n += 1\n" + ticker(30, 0.02))
+        after = rng.randrange(0, 28)
+        follow(c, run, lambda r: seen_ticks(r, after) if after else r.messages)
+        time.sleep(rng.random() * 0.05)  # a moment, not a wait
+        cut(server, signal.SIGKILL)
+        follow(c, run, complete)
+        again(server)
+        c = reconnected(server, kernel_id, c)
+        assert follow(c, run, complete)
+        assert_whole(c.runs[run], 30)
+        c.ws.close()
+    with reconnected(server, kernel_id, c) as c:
+        assert c.run("print(n)").stdout == "5\n"
+    assert len(engine.containers(server.run_dir)) == 1
+
+
+def test_two_clients_and_a_held_cell(docker_server):
+    server = docker_server("survival-two")
+    kernel_id = server.start_kernel("python3")
+    with server.open(kernel_id) as a, server.open(kernel_id, "v1") as b:
+        a.info()
+        b.info()
+        run = a.execute(ticker())
+        held = b.execute("print('held', seen)")
+        assert follow(a, run, lambda r: seen_ticks(r, 5))
+        follow(b, run, lambda r: seen_ticks(r, 5))
+        cut(server, signal.SIGKILL)
+        follow(a, run, complete)
+        follow(b, run, lambda r: r.idle)
+    again(server)
+    with reconnected(server, kernel_id, a) as a, reconnected(server, kernel_id, b) as b:
+        assert follow(a, run, complete)
+        assert_whole(a.runs[run])
+        assert follow(b, run, lambda r: r.idle)
+        assert ticks(b.runs[run]) == list(range(TICKS))
+        assert follow(b, held, complete)
+        assert b.runs[held].stdout == f"held {TICKS}\n" and b.runs[held].status == "ok"
+
+
+def test_it_ends_while_nobody_watches(docker_server):
+    """The cell's end, its error and what follows it come after the gateway is back."""
+    server = docker_server("survival-ended")
+    kernel_id = server.start_kernel("python3")
+    with server.open(kernel_id) as c:
+        c.info()
+        run = c.execute(ticker(10) + "1/0")
+        assert follow(c, run, lambda r: seen_ticks(r, 3))
+        cut(server, signal.SIGKILL)
+        follow(c, run, complete)
+    time.sleep(1.5)  # the cell ends meanwhile: that is the case
+    again(server)
+    with reconnected(server, kernel_id, c) as c:
+        assert follow(c, run, complete)
+        ran = c.runs[run]
+        assert ticks(ran) == list(range(10))
+        assert ran.status == "error"
+        assert ran.iopub("error")[0].content["ename"] == "ZeroDivisionError"
+
+
+def test_a_kernel_that_died_meanwhile_is_told(docker_server):
+    server = docker_server("survival-died")
+    kernel_id = server.start_kernel("python3")
+    with server.open(kernel_id) as c:
+        c.info()
+        run = c.execute(ticker())
+        assert follow(c, run, lambda r: seen_ticks(r, 3))
+        container = server.container_of(kernel_id)
+        cut(server, signal.SIGKILL)
+        follow(c, run, complete)
+    engine.kill(container)
+    again(server)
+    with reconnected(server, kernel_id, c) as c:
+        assert follow(c, run, complete)
+        assert c.runs[run].status in ("aborted", "error")
+        assert c.run("print('new')", timeout=60).stdout == "new\n"
+    assert len(engine.containers(server.run_dir)) == 1
+
+
+def test_sessions_are_there_again(docker_server):
+    server = docker_server("survival-sessions")
+    r = server.post("/api/sessions", json={"path": "a.ipynb", "type": "notebook", "name": "a",
+                                           "kernel": {"name": "python3"}})
+    assert r.status_code == 201
+    made = r.json()
+    server.wait_state(made["kernel"]["id"], "idle", within(30))
+    cut(server, signal.SIGKILL)
+    again(server)
+    (found,) = server.json("/api/sessions")
+    assert (found["id"], found["path"], found["kernel"]["id"]) == (
+        made["id"], "a.ipynb", made["kernel"]["id"])
+
+
+def test_the_end_of_all_leaves_nothing(docker_server):
+    server = docker_server("survival-end")
+    kernel_id = server.start_kernel("python3")
+    server.wait_state(kernel_id, "idle", within(30))
+    cut(server, signal.SIGTERM)
+    assert len(engine.containers(server.run_dir)) == 1
+    again(server)
+    server.wait_state(kernel_id, "idle", within(30))
+    server.stop()
+    assert not engine.containers(server.run_dir)
