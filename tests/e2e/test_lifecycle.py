@@ -289,7 +289,9 @@ class TestOrderedEnd:
 
 
 def test_leftovers_of_a_killed_gateway_are_swept(docker_server):
-    """kill -9 of the gateway; the next one of the same run folder leaves no orphan."""
+    """kill -9 of the gateway, and what it had written down of its kernels is gone too; the next one
+    of the same run folder leaves no orphan. (Kernels with a row are adopted: test_survival.)"""
+    import shutil
     import subprocess
     server = docker_server("killed")
     with server.open(server.start_kernel("python3")) as c:
@@ -297,6 +299,7 @@ def test_leftovers_of_a_killed_gateway_are_swept(docker_server):
     assert containers_of(server)
     server.process.kill()
     server.process.wait()
+    shutil.rmtree(server.data_dir / "kernels")
     again = subprocess.Popen(server.argv, env=server.env, stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=server.home)
     try:
