@@ -236,6 +236,6 @@ void answer_error(struct call *r, const struct err *err)
 void call_gone(struct call *r)
 {
 	r->carrier = NULL;
-	if (r->status != 0)
+	if (r->status != 0 || !r->dispatched)
 		call_free(r);
 }

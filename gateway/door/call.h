@@ -47,6 +47,7 @@ struct call {
 	/* set by auth and route */
 	const struct owner *owner; /* NULL on open routes */
 	char *param[PARAMS_MAX];   /* what stood at {...} in the row's path */
+	bool dispatched;	   /* a handler has it, or had it: it will be answered */
 	/* the answer */
 	int status;	   /* 0: not yet */
 	struct buf extra;  /* header lines */
@@ -74,7 +75,7 @@ void answer_empty(struct call *r, int status);
 void answer_bytes(struct call *r, int status, const char *mime, struct bytes body);
 /* A header line for the answer to come. Values with control characters are dropped. */
 void answer_header(struct call *r, const char *name, const char *value);
-/* The connection is gone. */
+/* The connection is gone: freed now, or once its handler has answered. */
 void call_gone(struct call *r);
 
 #endif

@@ -1,6 +1,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "gateway/door/auth.h"
 #include "gateway/door/listen_parts.h"
 #include "gateway/door/route.h"
 
@@ -178,6 +179,8 @@ int http_begin(struct conn *c)
 		refuse_size(c);
 	else if (c->body_done)
 		dispatch(c);
+	else if (c->r->method != METHOD_OPTIONS && auth_check(c->r, 0, &err) != 0)
+		refuse(c, &err); /* no memory for a stranger's body */
 	return 0;
 }
 

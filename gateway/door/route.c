@@ -103,6 +103,7 @@ void route_dispatch(struct call *r)
 {
 	struct err err = {0};
 	unsigned methods = 0;
+	r->dispatched = true;
 	if (r->method == METHOD_OPTIONS) {
 		auth_preflight(r);
 		answer_empty(r, 204);

@@ -443,3 +443,29 @@ def test_both_engines(spec_path):
         assert "process-fake" in names and "fake" not in names and "python3" in names
         with server.kernel("process-fake") as kernel_id, server.open(kernel_id) as c:
             assert c.run("1").status == "ok"
+
+
+class TestHalfABody:
+    """A request whose body never comes whole. What it leaves behind is the leak checker's to find
+    when this gateway ends."""
+
+    def half(self, server, authorization):
+        with socket.create_connection(("127.0.0.1", server.port), within(5)) as s:
+            s.sendall(b"POST /api/kernels HTTP/1.1\r\nHost: x\r\n" + authorization +
+                      b"Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n{\"name\":")
+            s.settimeout(within(0.3))
+            try:
+                return s.recv(4096)
+            except TimeoutError:
+                return b""
+
+    def test_of_an_owner_is_waited_for_and_dropped(self, process_server):
+        server = process_server("half")
+        for _ in range(5):
+            assert self.half(server, f"Authorization: token {server.token}\r\n".encode()) == b""
+        assert server.get("/api/kernels").json() == []
+
+    def test_of_a_stranger_is_refused_at_once(self, process_server):
+        server = process_server("half-stranger")
+        assert self.half(server, b"").startswith(b"HTTP/1.1 401 ")
+        assert server.get("/api/kernels").json() == []

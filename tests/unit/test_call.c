@@ -107,7 +107,23 @@ TEST(call, absent_null_and_unknown_members_are_fine)
 	assert_int_equal(rest_check(NULL, "", members, ARRAY_LEN(members), NULL), 0);
 }
 
-RUN(TEST_ROW(call, no_body_is_none), TEST_ROW(call, what_is_no_object_is_refused),
+/* The leak checker is what fails here: nobody else would free it. */
+TEST(call, whose_body_never_ended_goes_with_its_connection)
+{
+	struct fixture f;
+	memset(&f, 0, sizeof f);
+	f.gw.clock = clock_new(NULL);
+	f.door.gw = &f.gw;
+	struct call *r = call_new(&f.door);
+	r->carrier = &f;
+	assert_int_equal(buf_add(&r->body, "half", 4), 0);
+	assert_false(r->dispatched);
+	call_gone(r);
+	clock_close(f.gw.clock, NULL, NULL);
+}
+
+RUN(TEST_ROW(call, whose_body_never_ended_goes_with_its_connection),
+	TEST_ROW(call, no_body_is_none), TEST_ROW(call, what_is_no_object_is_refused),
 	TEST_ROW(call, nul_in_a_text_is_refused_since_the_tree_would_end_there),
 	TEST_ROW(call, members_of_another_kind_are_named),
 	TEST_ROW(call, absent_null_and_unknown_members_are_fine))

@@ -42,6 +42,7 @@ class Supervisor:
     def __init__(self, path=SOCKET):
         self.path = path
         self.gateway = None
+        self.welcome = False  # what waits is not told to one that may refuse us
         # (packet, True if only the gateway that is connected now is meant)
         self.waiting = deque(maxlen=WAITING_MAX)
         self.lines = {}
@@ -55,16 +56,15 @@ class Supervisor:
     def connect(self):
         """One attempt. False: try again later."""
         s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.setblocking(False)  # a listener whose backlog is full would hold us
         try:
             s.connect(self.path)
             s.send(self.hello())
-            s.setblocking(False)
         except OSError:
             s.close()
             return False
-        self.gateway = s
+        self.gateway, self.welcome = s, False
         self.poll.register(s, select.POLLIN)
-        self.flush()
         return True
 
     def hello(self):
@@ -100,7 +100,7 @@ class Supervisor:
         self.flush()
 
     def flush(self):
-        while self.gateway and self.waiting:
+        while self.gateway and self.welcome and self.waiting:
             try:
                 self.gateway.send(self.waiting[0][0])
             except (BlockingIOError, InterruptedError):
@@ -154,6 +154,8 @@ class Supervisor:
     def on_welcome(self, message):
         if message["version"] != ctl.VERSION:
             print(f"supervise: gateway speaks version {message['version']}", file=sys.stderr)
+        self.welcome = True
+        self.flush()
 
     # ---- lines ----
 

@@ -118,6 +118,22 @@ def test_it_comes_back_for_ever_and_tells_what_it_missed(gateway):
     gateway.kill(1)
 
 
+def test_a_gateway_that_never_welcomes_takes_no_news(gateway):
+    gateway.accept()
+    pid = gateway.start(1)
+    gateway.hang_up()
+    os.kill(pid, 9)
+    while True:
+        gateway.connection, _ = gateway.listener.accept()
+        gateway.connection.settimeout(20)
+        hello = gateway.receive()
+        gateway.hang_up()
+        if not hello["lines"]:
+            break
+    gateway.accept()
+    assert gateway.expect("exited", line=1)["signal"] == 9
+
+
 def test_a_killed_line_process_is_reported_and_leaves_nothing(gateway):
     gateway.accept()
     gateway.start(1, env={"DO": "os.kill(os.getppid(), 9); time.sleep(99)"}, wait=False)
