@@ -118,7 +118,7 @@ static int connect_socket(
 	int rc = 0;
 
 	/* libzmq tells of a lost SUB through its monitor only. */
-	if (channel == CHANNEL_IOPUB)
+	if (channel == CHANNEL_IOPUB && !s->pipe)
 		rc = zsocket_monitor(s, &set->monitor, err);
 	if (rc == 0)
 		rc = zsocket_connect(s, set->endpoints.address[channel], err);
@@ -151,7 +151,7 @@ static int open_channel(struct channels *set, enum channel channel, struct err *
 		zsocket_watch(s, false);
 	set->socket[channel] = s;
 	touch(s);
-	if (channel == CHANNEL_IOPUB)
+	if (channel == CHANNEL_IOPUB && set->monitor)
 		touch(set->monitor);
 	return 0;
 }
@@ -227,6 +227,17 @@ static void read_monitor(struct channels *set)
 	}
 }
 
+/* A pipe shows its losses itself, on whichever channel. */
+static void read_link(struct channels *set)
+{
+	struct zsocket *iopub;
+	enum zevent event;
+
+	while (!set->closed && (iopub = set->socket[CHANNEL_IOPUB]) && iopub->pipe &&
+		(event = zsocket_event(iopub)) != ZEVENT_NONE)
+		set->watcher.on_link(set->watcher.data, event == ZEVENT_UP);
+}
+
 /* ---- reading ---- */
 
 /* True if the budget ended before the messages did. */
@@ -240,16 +251,17 @@ static bool drain(struct channels *set, struct zsocket *s, enum channel channel,
 		return false;
 	for (; budget > 0; budget--) {
 		if (!zsocket_receive(s, &frames, &n)) {
+			bool shows = s->pipe || (!any && channel != CHANNEL_IOPUB);
+
 			s->touched = false;
-			if (!any && channel != CHANNEL_IOPUB && s == set->socket[channel] &&
-				zsocket_is_lost(s))
+			if (shows && s == set->socket[channel] && zsocket_is_lost(s))
 				lose(set, channel);
 			return false;
 		}
 		any = true;
 		set->watcher.on_frames(set->watcher.data, channel, frames, n);
 		zcontext_release(set->hub->zmq);
-		if (set->closed || !s->zmq || (channel == CHANNEL_IOPUB && set->held))
+		if (set->closed || s->closed || (channel == CHANNEL_IOPUB && set->held))
 			return false;
 	}
 	return true;
@@ -294,6 +306,7 @@ static void turn(struct channels *set)
 
 	set->in_turn = true;
 	read_monitor(set);
+	read_link(set);
 	tell_losses(set);
 	waits = drain_all(set);
 	if (!set->closed)

@@ -1,5 +1,6 @@
-/* The door to libzmq: one socket, watched on the loop, that sends and receives whole messages. The
- * only file that calls libzmq is channel_socket.c. Inside channel.c only. Loop thread. */
+/* One socket, watched on the loop, that sends and receives whole messages: libzmq's, or for the
+ * kernels in our containers a pipe of our own. The only file that calls libzmq is channel_socket.c.
+ * Inside channel.c only. Loop thread. */
 #ifndef COPPICE_BRIDGE_CHANNEL_SOCKET_H
 #define COPPICE_BRIDGE_CHANNEL_SOCKET_H
 
@@ -16,9 +17,11 @@ int zcontext_new(
 void zcontext_free(struct zcontext *z);
 
 struct zsocket {
-	uv_poll_t poll;
+	uv_poll_t poll; /* of libzmq's descriptor */
 	struct zcontext *context;
-	void *zmq; /* NULL once closed; the struct lives until the loop let go of it */
+	void *zmq; /* or */
+	struct pipe *pipe;
+	bool closed; /* the struct lives until the loop let go of it */
 	void (*on_readable)(struct zsocket *s);
 	void *data;
 	struct zsocket *monitor, *monitored; /* each other, while there is a monitor */
@@ -49,12 +52,13 @@ bool zsocket_receive(struct zsocket *s, const struct bytes **ret_frames, size_t 
 void zcontext_release(struct zcontext *z);
 /* Copies. E_NOMEM; E_GONE: libzmq gave the peer up, nothing was sent. */
 int zsocket_send(struct zsocket *s, const struct bytes *frames, size_t n, struct err *err);
-/* Asks libzmq whether a DEALER's peer is gone for good. */
+/* Whether the peer is gone for good: a DEALER of libzmq's, or any pipe's. */
 bool zsocket_is_lost(const struct zsocket *s);
 
-/* What happens to the connection of `of`; a socket of its own. */
+/* What happens to the connection of `of`; a socket of its own. For libzmq's sockets only. */
 int zsocket_monitor(struct zsocket *of, struct zsocket **ret, struct err *err);
 enum zevent { ZEVENT_NONE, ZEVENT_UP, ZEVENT_DOWN, ZEVENT_RETRY };
-enum zevent zsocket_event(struct zsocket *monitor);
+/* Of a monitor, or of a pipe itself. */
+enum zevent zsocket_event(struct zsocket *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* Kernels that outlive the gateway: a row each in DATA_DIR/kernels/ID.json (docs/decisions/0006),
+/* Kernels that outlive the gateway: a row each in DATA_DIR/kernels/ID.json (docs/decisions/0009),
  * what is mapped beside the journal (live.h), and how the next gateway makes desks of them. Loop
  * thread. */
 #ifndef COPPICE_SPINE_SURVIVE_H
