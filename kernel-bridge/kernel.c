@@ -385,6 +385,8 @@ int kernel_send(struct kernel *k, const struct jmsg *m, struct err *err)
 		kernel_interrupt_cancel(k);
 	if (m->channel == CHANNEL_SHELL && (!list_empty(&k->kept) || kernel_interrupt_gate(k)))
 		return keep(k, m, err);
+	if (m->channel == CHANNEL_CONTROL && strcmp(m->msg_type, "interrupt_request") == 0)
+		kernel_interrupt_asked(k);
 	return send_now(k, m, err);
 }
 

@@ -148,6 +148,8 @@ void kernel_on_removed(void *data);
 /* kernel_interrupt.c */
 void kernel_interrupt_init(struct kernel *k);
 void kernel_interrupt_cancel(struct kernel *k);
+/* A client's own interrupt_request goes to the kernel: it escalates like one of ours. */
+void kernel_interrupt_asked(struct kernel *k);
 /* An interrupt is on its way: no cell may be sent before it has landed. */
 bool kernel_interrupt_gate(const struct kernel *k);
 void kernel_interrupt_landed(struct kernel *k);

@@ -65,6 +65,14 @@ void kernel_interrupt(struct kernel *k, void (*cb)(void *data, const struct err 
 	kernel_answer_later(kernel_clock(k), cb, data, rc < 0 ? &err : NULL);
 }
 
+void kernel_interrupt_asked(struct kernel *k)
+{
+	if (!kernel_is(k, KERNEL_BUSY) || timer_running(&k->interrupt_timer))
+		return;
+	k->signalled = false;
+	timer_start(kernel_clock(k), &k->interrupt_timer, SIGNAL_AFTER_MS);
+}
+
 void kernel_interrupt_cancel(struct kernel *k)
 {
 	timer_stop(kernel_clock(k), &k->interrupt_timer);

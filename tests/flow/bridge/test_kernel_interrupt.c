@@ -58,6 +58,24 @@ TEST(kernel_interrupt, escalates_while_busy)
 	fixture_close(&fx);
 }
 
+/* Pages on a direct connection may ask the kernel themselves, on control. */
+TEST(kernel_interrupt, of_a_client_escalates_too)
+{
+	struct fixture fx;
+	struct err err;
+	AUTO(jmsg_unrefp) struct jmsg *m = NULL;
+
+	start_busy(&fx, true);
+	assert_int_equal(
+		jmsg_make(CHANNEL_CONTROL, "interrupt_request", "s", NULL, "{}", &m, &err), 0);
+	assert_int_equal(kernel_send(fx.kernel, m, &err), 0);
+	fixture_pass(&fx, 1990);
+	assert_int_equal(fx.engine->signals, 0);
+	fixture_pass(&fx, 20);
+	assert_int_equal(fx.engine->signals, 1);
+	fixture_close(&fx);
+}
+
 TEST(kernel_interrupt, goes_by_signal_where_the_spec_says_so)
 {
 	struct fixture fx;
@@ -143,6 +161,7 @@ TEST(kernel_interrupt, ends_with_the_line)
 
 RUN(TEST_ROW(kernel_interrupt, goes_by_message_first),
 	TEST_ROW(kernel_interrupt, escalates_while_busy),
+	TEST_ROW(kernel_interrupt, of_a_client_escalates_too),
 	TEST_ROW(kernel_interrupt, goes_by_signal_where_the_spec_says_so),
 	TEST_ROW(kernel_interrupt, never_hits_the_next_cell),
 	TEST_ROW(kernel_interrupt, unanswered_holds_a_cell_for_a_moment_only),
