@@ -15,7 +15,8 @@ struct process_line {
 	uv_process_t handle;
 	struct list link; /* in process_slot.lines */
 	struct process_slot *slot;
-	struct timer told; /* on_started or on_start_failed, a turn after start */
+	struct timer told;	  /* on_started or on_start_failed, a turn after start */
+	struct timer second_look; /* for what an exec hid, before the exit is told */
 	unsigned number;
 	bool running; /* the process exists and has not been reaped */
 	bool ready;
@@ -78,6 +79,19 @@ static void on_told(struct timer *t)
 	tell_started(l);
 }
 
+/* A process in the middle of an exec shows no environment, and so no mark, for a moment. */
+#define SECOND_LOOK_MS 30
+
+static void on_second_look(struct timer *t)
+{
+	struct process_line *l = CONTAINER_OF(t, struct process_line, second_look);
+	int left = process_tree_kill(l->id.pid, false, l->mark);
+
+	if (left > 0)
+		log_info(engine_of(l)->env.log, "process_left line=%s left=%d", l->mark, left);
+	uv_close((uv_handle_t *)&l->handle, on_handle_closed);
+}
+
 static void on_exited(uv_process_t *handle, int64_t status, int signo)
 {
 	struct process_line *l = CONTAINER_OF(handle, struct process_line, handle);
@@ -101,7 +115,7 @@ static void on_exited(uv_process_t *handle, int64_t status, int signo)
 		(int)l->id.pid, (int)status, signo, left);
 	process_ports_release(&l->ports);
 	process_remove_files(e->dir.path, l->stem);
-	uv_close((uv_handle_t *)&l->handle, on_handle_closed);
+	timer_start(e->env.clock, &l->second_look, SECOND_LOOK_MS);
 }
 
 /* metadata.supported_encryption is "curve", or a list that holds it. */
@@ -215,6 +229,7 @@ void process_line_start(struct process_slot *s, const struct line_start *start)
 	l->slot = s;
 	l->number = start->line;
 	timer_init(&l->told, on_told);
+	timer_init(&l->second_look, on_second_look);
 	list_append(&s->lines, &l->link);
 	(void)snprintf(l->stem, sizeof(l->stem), "kernel-%.64s-%u", start->kernel_id, start->line);
 	(void)snprintf(l->mark, sizeof(l->mark), "%.64s/%u", start->kernel_id, start->line);
