@@ -147,7 +147,7 @@ static int open_channel(struct channels *set, enum channel channel, struct err *
 			zsocket_close(&set->monitor);
 		return err_wrap(err, "channel %s", channel_name(channel));
 	}
-	if (channel == CHANNEL_IOPUB && set->held)
+	if (set->held && channel != CHANNEL_HB)
 		zsocket_watch(s, false);
 	set->socket[channel] = s;
 	touch(s);
@@ -240,6 +240,12 @@ static void read_link(struct channels *set)
 
 /* ---- reading ---- */
 
+/* A reply may be as large as any output: what is held waits in the guest, whatever its channel. */
+static bool is_held(const struct channels *set, enum channel channel)
+{
+	return set->held && channel != CHANNEL_HB;
+}
+
 /* True if the budget ended before the messages did. */
 static bool drain(struct channels *set, struct zsocket *s, enum channel channel, int budget)
 {
@@ -261,7 +267,7 @@ static bool drain(struct channels *set, struct zsocket *s, enum channel channel,
 		any = true;
 		set->watcher.on_frames(set->watcher.data, channel, frames, n);
 		zcontext_release(set->hub->zmq);
-		if (set->closed || s->closed || (channel == CHANNEL_IOPUB && set->held))
+		if (set->closed || s->closed || is_held(set, channel))
 			return false;
 	}
 	return true;
@@ -274,20 +280,20 @@ static bool drain_channel(struct channels *set, enum channel channel, int budget
 
 	if (set->closed)
 		return false;
-	if (old && drain(set, old, channel, budget))
+	if (old && !is_held(set, channel) && drain(set, old, channel, budget))
 		return true;
 	if (set->closed)
 		return false;
 	if (old && old == set->old[channel] && !old->touched)
 		zsocket_close(&set->old[channel]);
-	if (set->held && channel == CHANNEL_IOPUB)
+	if (is_held(set, channel))
 		return false;
 	return drain(set, set->socket[channel], channel, budget);
 }
 
 static bool drain_all(struct channels *set)
 {
-	bool waits = !set->held && drain_channel(set, CHANNEL_IOPUB, IOPUB_BUDGET);
+	bool waits = drain_channel(set, CHANNEL_IOPUB, IOPUB_BUDGET);
 
 	/* A reply or a prompt must not overtake the output before it; but a flood has no end. */
 	if (!waits || ++set->starved > STARVED_MAX) {
@@ -415,16 +421,20 @@ int channels_beat(struct channels *set, struct err *err)
 
 void channels_hold(struct channels *set, bool hold)
 {
-	struct zsocket *iopub = set->socket[CHANNEL_IOPUB];
-
 	if (set->held == hold)
 		return;
 	set->held = hold;
-	/* The descriptor stays readable while nobody reads: unwatched, or the loop would spin. */
-	if (iopub)
-		zsocket_watch(iopub, !hold);
-	if (iopub && !hold)
-		touch(iopub);
+	for (int c = 0; c < CHANNEL_COUNT; c++) {
+		struct zsocket *s = set->socket[c];
+
+		if (!s || c == CHANNEL_HB)
+			continue;
+		/* The descriptor stays readable while nobody reads: unwatched, or the loop would
+		 * spin. */
+		zsocket_watch(s, !hold);
+		if (!hold)
+			touch(s);
+	}
 }
 
 void channels_settle(struct channels *set)
