@@ -32,6 +32,19 @@ export class Page {
 	async load() {
 		await this.page.goto(`${this.url}/lab/tree/${this.notebook}?token=${this.token}&reset`);
 		await this.ready();
+		await this.answerSelect();
+	}
+
+	// On a slow first load JupyterLab asks for a kernel before it knows the kernelspecs, and starts
+	// the notebook's own all the same. Answered as a person would: with that one.
+	async answerSelect() {
+		const dialog = this.page.locator('.jp-Dialog', { hasText: 'Select kernel for' });
+		if (await dialog.count() === 0)
+			return;
+		await dialog.locator('select').selectOption({ label: 'Python 3 (ipykernel)' });
+		await dialog.locator('button.jp-mod-accept').click();
+		await dialog.waitFor({ state: 'detached' });
+		await this.ready();
 	}
 
 	// The notebook is there and the kernel's indicator says Idle (or another state).
