@@ -11,7 +11,7 @@
 #include "kernel-bridge/wire.h"
 
 #define RECONNECT_MS	 20
-#define RECONNECT_MAX_MS 200
+#define RECONNECT_MAX_MS 40 /* stdin must be there when the first cell asks */
 #define TRUSTED_RCVHWM	 64
 #define Z85_SIZE	 41
 
