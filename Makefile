@@ -117,7 +117,7 @@ python: ## coppice_kernel's own tests
 
 e2e: ## real containers, real clients, real pages; the gateway is the sanitized one
 	tests/check_coverage
-	COPPICE_BIN=$(CURDIR)/$(BUILD)/asan/coppice $(BUILD)/venv/bin/python -m pytest -q tests/e2e $(PYTEST_ARGS)
+	COPPICE_BIN=$(CURDIR)/$(BUILD)/asan/coppice $(BUILD)/venv/bin/python -m pytest -q --reruns 1 -r fER tests/e2e $(PYTEST_ARGS)
 
 bench: all ## we and the peers in one run
 	@.ci/setup test
