@@ -4,13 +4,16 @@
 
 #include "gateway/spine/desk.h"
 
-#define ACK_MS	  50
-#define ACK_BYTES (8u << 20)
+/* Each word wakes the supervisor and a thread of the kernel, which takes the interpreter from the
+ * cell that runs: seldom, but before the index of past messages (live.h) is half full. */
+#define ACK_MS	     1000
+#define ACK_BYTES    (8u << 20)
+#define ACK_MESSAGES 8192u
 
 static void tell(struct desk *d)
 {
 	struct acks *a = &d->acks;
-	a->bytes = 0;
+	a->bytes = a->messages = 0;
 	for (int c = 0; c < CHANNEL_HB; c++) {
 		struct ack_mark *older = &a->older[c], *latest = &a->latest[c];
 		if (older->number == 0 || older->number > a->written)
@@ -61,13 +64,14 @@ void acks_took(struct desk *d, const struct jmsg *m, uint64_t number)
 	if (older->number == 0)
 		*older = *latest;
 	a->bytes += m->frame.len;
+	a->messages++;
 }
 
 void acks_written(struct desk *d, uint64_t last)
 {
 	struct acks *a = &d->acks;
 	a->written = last;
-	if (a->bytes >= ACK_BYTES)
+	if (a->bytes >= ACK_BYTES || a->messages >= ACK_MESSAGES)
 		timer_start(d->gw->clock, &a->timer, 0);
 	else if (!timer_running(&a->timer))
 		timer_start(d->gw->clock, &a->timer, ACK_MS);

@@ -1,6 +1,6 @@
 /* What the kernel may forget: its messages that are in the journal's file, by channel. The kernel
- * keeps each until it is told so (docs/PROTOCOL-ctl.md, outbox). At most one word per channel in 50
- * ms, or per 8 MiB. Owned by a desk. Loop thread. */
+ * keeps each until it is told so (docs/PROTOCOL-ctl.md, outbox). At most one word per channel in a
+ * second, or per 8 MiB or 8,192 messages. Owned by a desk. Loop thread. */
 #ifndef COPPICE_SPINE_ACKS_H
 #define COPPICE_SPINE_ACKS_H
 
@@ -19,7 +19,7 @@ struct ack_mark {
 struct acks {
 	struct ack_mark older[CHANNEL_HB], latest[CHANNEL_HB];
 	uint64_t written;
-	size_t bytes; /* taken since the last word */
+	size_t bytes, messages; /* taken since the last word */
 	struct timer timer;
 };
 
