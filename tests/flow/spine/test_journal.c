@@ -63,7 +63,7 @@ TEST(journal, the_kernel_is_told_what_is_in_the_file)
 	say_stream(fx->kernel, NULL, "line 0.");
 	fake_kernel_turn(fx->kernel);
 	assert_string_equal(fake_kernel_written(fx->kernel, CHANNEL_IOPUB), "");
-	advance(fx, 30); /* it is written */
+	advance(fx, 30);  /* it is written */
 	advance(fx, 900); /* each word costs the kernel: seldom */
 	assert_string_equal(fake_kernel_written(fx->kernel, CHANNEL_IOPUB), "");
 	advance(fx, 200); /* and told */
