@@ -6,7 +6,7 @@ endif
 OPT     ?= -O2 -g
 SAN     ?=
 WARN    := -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes -Werror
-PKGS    := libwebsockets libuv libzmq libsodium libcurl libcjson
+PKGS    := libwebsockets libuv libzmq libsodium libcurl libcjson libcmark libgit2 sqlite3
 CFLAGS  += -std=gnu17 -D_GNU_SOURCE -I. -I$(BUILD)/gen -MMD -MP $(OPT) $(SAN) $(WARN) -fstack-protector-strong
 CFLAGS  += $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -linih -lpthread -lm
@@ -18,23 +18,34 @@ DOOR   := $(wildcard gateway/door/*.c)
 SPINE  := $(wildcard gateway/spine/*.c)
 MAIN   := $(wildcard gateway/*.c)
 BRIDGE := $(wildcard kernel-bridge/*.c)
-LIB    := $(BASE) $(DOOR) $(SPINE) $(BRIDGE) $(filter-out gateway/main.c,$(MAIN))
+HISTORY := $(wildcard history/*.c)
+ADAPTER := $(wildcard frontend-adapter/*.c)
+LIB    := $(BASE) $(DOOR) $(SPINE) $(BRIDGE) $(HISTORY) $(ADAPTER) $(filter-out gateway/main.c,$(MAIN))
+# A program of its own, the only one with these libraries.
+RENDER := $(wildcard frontend-adapter/render/*.c)
+RENDER_PKGS := gumbo librsvg-2.0 gdk-pixbuf-2.0 pangocairo fontconfig libsodium
+RENDER_CFLAGS := $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(RENDER_PKGS) 2>/dev/null))
+RENDER_LIBS := $(shell pkg-config --libs $(RENDER_PKGS) libcjson 2>/dev/null) -lm
 
-C_FILES := $(wildcard gateway/*.[ch] gateway/*/*.[ch] kernel-bridge/*.[ch] tests/lib/*.[ch] tests/unit/*.c \
-	tests/flow/*/*.c tests/fuzz/*.c)
+C_FILES := $(wildcard gateway/*.[ch] gateway/*/*.[ch] kernel-bridge/*.[ch] history/*.[ch] \
+	frontend-adapter/*.[ch] frontend-adapter/render/*.[ch] tests/lib/*.[ch] tests/unit/*.c \
+	tests/flow/*/*.c tests/fuzz/*.c tests/bench/*.c)
 ASAN   := OPT="-O1 -g" SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+TSAN   := OPT="-O1 -g" SAN="-fsanitize=thread"
 PREFIX ?= /usr/local
 
 LIB_O  := $(LIB:%.c=$(BUILD)/obj/%.o)
+RENDER_O := $(RENDER:%.c=$(BUILD)/obj/%.o)
 UNIT   := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 FLOW   := $(patsubst tests/flow/%.c,$(BUILD)/tests/flow/%,$(wildcard tests/flow/*/test_*.c))
+BENCH  := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all run test check unit flow python lint asan asan-check e2e fuzz bench image \
-	install clean help build-tests replay explore
+.PHONY: all run test check unit flow python lint asan asan-check faults tsan e2e soak fuzz bench bench-history image \
+	install clean help build-tests bench-programs replay explore
 
-all: $(BUILD)/coppice ## the gateway, at build/coppice
+all: $(BUILD)/coppice $(BUILD)/coppice-render ## the gateway, at build/coppice, and its drawing program
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' Makefile | expand -t 16
@@ -42,6 +53,16 @@ help: ## this list
 $(BUILD)/coppice: $(BUILD)/obj/gateway/main.o $(BUILD)/libcoppice.a
 	@echo "LD  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(BUILD)/coppice-render: $(BUILD)/obj/frontend-adapter/render/main.o $(BUILD)/librender.a
+	@echo "LD  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(RENDER_LIBS)
+
+$(BUILD)/librender.a: $(filter-out %/render/main.o,$(RENDER_O)) $(BASE:%.c=$(BUILD)/obj/%.o)
+	@rm -f $@
+	@ar rcs $@ $^
+
+$(RENDER_O): CFLAGS += $(RENDER_CFLAGS)
 
 $(BUILD)/libcoppice.a: $(LIB_O)
 	@rm -f $@
@@ -54,6 +75,7 @@ $(BUILD)/obj/%.o: %.c
 
 # The profile is embedded.
 $(BUILD)/obj/kernel-bridge/docker_create.o: images/kernel/seccomp.json
+$(BUILD)/obj/gateway/door/rest_openapi.o: gateway/door/openapi.json
 
 # Tests link the archive last, so a fake that defines a room's functions takes its place.
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libcoppice.a
@@ -61,15 +83,48 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libcoppice.a
 	@echo "LD  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
-# spine: fake bridge (kernels) and fake clock. bridge: fake engine and fake clock.
+$(BUILD)/tests/unit/test_render_%: $(BUILD)/obj/tests/unit/test_render_%.o $(BUILD)/librender.a
+	@mkdir -p $(@D)
+	@echo "LD  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(RENDER_LIBS) -lcmocka
+
+$(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libcoppice.a
+	@mkdir -p $(@D)
+	@echo "LD  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# spine: fake bridge (kernels), fake recorder and fake clock. bridge: fake engine and fake clock.
 $(BUILD)/tests/flow/spine/%: $(BUILD)/obj/tests/flow/spine/%.o $(BUILD)/obj/tests/lib/fake_bridge.o \
-		$(BUILD)/obj/tests/lib/fake_clock.o $(BUILD)/libcoppice.a
+		$(BUILD)/obj/tests/lib/fake_histories.o $(BUILD)/obj/tests/lib/fake_clock.o $(BUILD)/libcoppice.a
 	@mkdir -p $(@D)
 	@echo "LD  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
 $(BUILD)/tests/flow/bridge/%: $(BUILD)/obj/tests/flow/bridge/%.o $(BUILD)/obj/tests/lib/fake_engine.o \
 		$(BUILD)/obj/tests/lib/fake_clock.o $(BUILD)/libcoppice.a
+	@mkdir -p $(@D)
+	@echo "LD  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
+# history: real git, real sqlite, a folder of its own.
+$(BUILD)/tests/flow/history/%: $(BUILD)/obj/tests/flow/history/%.o $(BUILD)/libcoppice.a
+	@mkdir -p $(@D)
+	@echo "LD  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
+# house: all of it, but the bridge, whose objects' calls can be made to fail (tests/lib/faults.h).
+FAULTY := $(filter-out $(BUILD)/faulty/gateway/base/base.o,$(LIB:%.c=$(BUILD)/faulty/%.o))
+
+$(BUILD)/faulty/%.o: $(BUILD)/obj/%.o tests/lib/faults.syms
+	@mkdir -p $(@D)
+	@objcopy --redefine-syms=tests/lib/faults.syms $< $@
+
+$(BUILD)/libfaulty.a: $(FAULTY) $(BUILD)/obj/gateway/base/base.o
+	@rm -f $@
+	@ar rcs $@ $^
+
+$(BUILD)/tests/flow/house/%: $(BUILD)/obj/tests/flow/house/%.o $(BUILD)/obj/tests/lib/faults.o \
+		$(BUILD)/libfaulty.a
 	@mkdir -p $(@D)
 	@echo "LD  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
@@ -86,7 +141,7 @@ run: ## all set-up, then serve (Ctrl-C ends it)
 test: ## all set-up, then every test
 	@.ci/setup test
 	@$(MAKE) --no-print-directory -j2 all build-tests
-	@$(MAKE) --no-print-directory lint check asan-check
+	@$(MAKE) --no-print-directory lint check asan-check faults
 	@.ci/engine start
 	@images/kernel/build
 	@images/kernel/build --variant newest
@@ -102,7 +157,7 @@ lint: ## style, structure, formatting, static analysis
 	@if clang-format --version | grep -q "version 14\."; then clang-format --dry-run -Werror $(C_FILES); fi
 	@cppcheck --quiet -j2 --std=c11 --inline-suppr --enable=warning,portability --error-exitcode=1 \
 		--suppressions-list=tests/lint/cppcheck -I. '-DcJSON_ArrayForEach(a,b)=for(;;)' \
-		'-DHASH_ITER(a,b,c,d)=for(;;)' $(LIB) gateway/main.c
+		'-DHASH_ITER(a,b,c,d)=for(;;)' $(LIB) $(RENDER) gateway/main.c
 	@echo "lint: cppcheck: fine"
 
 asan: ## the gateway with address and undefined sanitizers, at build/asan/coppice
@@ -112,19 +167,44 @@ asan-check: ## unit and flow tests with the sanitizers
 	@$(MAKE) --no-print-directory -j2 BUILD=$(BUILD)/asan $(ASAN) all build-tests
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan $(ASAN) check
 
+tsan: ## unit and flow tests with the thread sanitizer (files are written by other threads)
+	@$(MAKE) --no-print-directory -j2 BUILD=$(BUILD)/tsan $(TSAN) all build-tests
+	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/lint/tsan allocator_may_return_null=1 exitcode=66" \
+		$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan $(TSAN) check
+
+FAULTS ?= all
+faults: ## the whole gateway with each call failing in turn, sanitized; FAULTS=each: as often as it is made
+	@$(MAKE) --no-print-directory -j2 BUILD=$(BUILD)/asan $(ASAN) $(BUILD)/asan/tests/flow/house/test_faults
+	@FAULTS=$(FAULTS) $(BUILD)/asan/tests/flow/house/test_faults
+
 python: ## coppice_kernel's own tests
 	$(BUILD)/venv/bin/python -m pytest -q --timeout 120 images/kernel/coppice_kernel/tests
 
 e2e: ## real containers, real clients, real pages; the gateway is the sanitized one
 	tests/check_coverage
-	COPPICE_BIN=$(CURDIR)/$(BUILD)/asan/coppice $(BUILD)/venv/bin/python -m pytest -q --reruns 1 -r fER tests/e2e $(PYTEST_ARGS)
+	COPPICE_BIN=$(CURDIR)/$(BUILD)/asan/coppice $(BUILD)/venv/bin/python -m pytest -q tests/e2e $(PYTEST_ARGS)
 
-bench: all ## we and the peers in one run
+soak: ## all set-up, then what takes long: 200 rounds of the kill sweep, 100,000 nodes
 	@.ci/setup test
+	@$(MAKE) --no-print-directory asan
+	@$(MAKE) --no-print-directory faults FAULTS=each
 	@.ci/engine start
 	@images/kernel/build
+	@images/kernel/build --variant newest
 	@tests/e2e/setup
-	$(BUILD)/venv/bin/python tests/bench/bench.py $(ARGS)
+	COPPICE_BIN=$(CURDIR)/$(BUILD)/asan/coppice $(BUILD)/venv/bin/python -m pytest -q -s -m soak tests/e2e $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory bench-history
+
+bench: ## we and the peers in one run; ARGS="--only FAMILY", "--full", "--quick"
+	@.ci/setup test
+	@$(MAKE) --no-print-directory -j2 all bench-programs
+	@.ci/engine start
+	@images/kernel/build
+	@tests/bench/setup
+	$(BUILD)/bench-venv/main/bin/python tests/bench/bench.py $(ARGS)
+
+bench-history: $(BUILD)/tests/flow/history/test_figures ## a history that grows to 100,000 nodes
+	COPPICE_HISTORY_NODES=100000 $<
 
 image: ## the kernel image coppice-kernel
 	@.ci/setup run
@@ -133,6 +213,7 @@ image: ## the kernel image coppice-kernel
 
 install: all ## to $(DESTDIR)$(PREFIX)
 	install -D -m 755 $(BUILD)/coppice $(DESTDIR)$(PREFIX)/bin/coppice
+	install -m 755 $(BUILD)/coppice-render $(DESTDIR)$(PREFIX)/bin/coppice-render
 	install -d $(DESTDIR)$(PREFIX)/share/coppice/kernelspec
 	install -m 644 images/kernel/kernelspec/* $(DESTDIR)$(PREFIX)/share/coppice/kernelspec/
 
@@ -150,6 +231,12 @@ $(BUILD)/tests/fuzz/replay_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(BUILD)/obj/test
 	@echo "LD  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+$(BUILD)/tests/fuzz/replay_render_%: $(BUILD)/obj/tests/fuzz/fuzz_render_%.o $(BUILD)/obj/tests/lib/fuzz_main.o \
+		$(BUILD)/librender.a
+	@mkdir -p $(@D)
+	@echo "LD  $@"
+	@$(CC) $(LDFLAGS) -o $@ $^ $(RENDER_LIBS)
+
 replay: $(REPLAY)
 	@set -e; for f in $(FUZZ); do $(BUILD)/tests/fuzz/replay_$$f tests/fuzz/seeds/$$f/*; done
 
@@ -157,6 +244,11 @@ $(BUILD)/tests/fuzz/explore_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(BUILD)/libcopp
 	@mkdir -p $(@D)
 	@echo "LD  $@"
 	@$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
+
+$(BUILD)/tests/fuzz/explore_render_%: $(BUILD)/obj/tests/fuzz/fuzz_render_%.o $(BUILD)/librender.a
+	@mkdir -p $(@D)
+	@echo "LD  $@"
+	@$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(RENDER_LIBS)
 
 explore: $(FUZZ:%=$(BUILD)/tests/fuzz/explore_%)
 	@set -e; for f in $(FUZZ); do mkdir -p $(BUILD)/corpus/$$f; \
@@ -170,11 +262,13 @@ fuzz: ## libFuzzer over every decoder, FUZZ_SECONDS each
 
 build-tests: $(UNIT) $(FLOW) $(REPLAY)
 
+bench-programs: $(BENCH)
+
 unit: $(UNIT)
-	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
+	@printf '%s\n' $(UNIT) | xargs -P "$$(nproc)" -n 1 tests/run_one
 
 flow: $(FLOW)
-	@set -e; for t in $(FLOW); do echo "== $$t"; $$t; done
+	@printf '%s\n' $(FLOW) | xargs -P "$$(nproc)" -n 1 tests/run_one
 
 clean: ## removes build/
 	rm -rf $(BUILD)

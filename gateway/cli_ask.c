@@ -47,13 +47,14 @@ static void send_question(struct asking *a, struct question_link *link)
 	if (q->token)
 		(void)snprintf(
 			authorization, sizeof authorization, "token %s", q->token); /* < 263 */
-	struct http_call call = {.method = "GET",
+	struct http_call call = {.method = q->method ? q->method : "GET",
+		.body = q->body,
 		.unix_socket = q->unix_socket,
 		.url = q->url,
 		.authorization = q->token ? authorization : NULL,
 		.ca_file = q->ca_file,
 		.any_name = q->any_name,
-		.timeout_ms = ASK_TIMEOUT_MS,
+		.timeout_ms = q->timeout_ms ? q->timeout_ms : ASK_TIMEOUT_MS,
 		.max_bytes = ASK_BYTES_MAX,
 		.done = on_answer,
 		.data = link};
@@ -97,13 +98,19 @@ void cli_questions_done(struct cli_question *questions, size_t n)
 int cli_ask_server(const struct cli_server *server, const char *const *paths, size_t n,
 	struct cli_question *questions, struct err *err)
 {
-	size_t size = sizeof server->url + 128;
+	size_t size = 1;
+	for (size_t i = 0; i < n; i++)
+		size = strlen(paths[i]) >= size ? strlen(paths[i]) + 1 : size;
+	size += sizeof server->url;
 	AUTO(freep) char *urls = xcalloc(n, size);
 	for (size_t i = 0; i < n; i++) {
 		char *url = urls + i * size;
-		(void)snprintf(url, size, "%s%s", server->url, paths[i]); /* paths are short */
+		(void)snprintf(url, size, "%s%s", server->url, paths[i]); /* fits */
 		questions[i] = (struct cli_question){.url = url,
 			.token = server->token,
+			.method = questions[i].method,
+			.timeout_ms = questions[i].timeout_ms,
+			.body = questions[i].body,
 			.ca_file = *server->ca_file ? server->ca_file : NULL,
 			.any_name = server->any_name};
 	}
@@ -111,4 +118,21 @@ int cli_ask_server(const struct cli_server *server, const char *const *paths, si
 	for (size_t i = 0; i < n; i++)
 		questions[i].url = questions[i].ca_file = NULL; /* freed with urls; the server's */
 	return status;
+}
+
+int cli_answer(
+	const struct cli_server *server, const char *path, struct cli_question *q, struct err *err)
+{
+	int status = cli_ask_server(server, &path, 1, q, err);
+	if (status != 0)
+		return status;
+	if (q->status == 200 && q->tree)
+		return 0;
+	if (q->status == 0)
+		return err_set(
+			err, E_UNAVAILABLE, "%s does not answer: %s", server->url, q->err.text);
+	const char *said =
+		cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(q->tree, "message"));
+	return err_set(err, q->status == 404 ? E_NOT_FOUND : E_PROTOCOL, "%s",
+		said && *said ? said : "the server did not say why it refused");
 }

@@ -59,3 +59,22 @@ int cli_config(struct config *config, int argc, char **argv)
 	(void)cli_fail(&err); /* wrong use, not a failure */
 	return CLI_WRONG_USE;
 }
+
+bool cli_add_name(struct buf *path, const char *name)
+{
+	for (; *name; name++) {
+		unsigned char c = (unsigned char)*name;
+		bool plain = strchr("-._~", c) || (c >= '0' && c <= '9') ||
+			     ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+		(void)buf_addf(path, plain ? "%c" : "%%%02X", c);
+	}
+	return !path->failed;
+}
+
+const char *cli_take_word(int *argc, char **argv)
+{
+	const char *word = *argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
+	if (word)
+		drop(argc, argv, 1, 1);
+	return word;
+}

@@ -2,25 +2,31 @@
  *
  * SIGTERM leaves kernels running that can live on: the next start adopts them.
  *
- *   start: settings, log, loop, clock, owners, bridge, kernels, sessions, adoption, sweep, door,
- *          "ready"
- *   end:   door, kernels, bridge, sessions, clock, the loop runs empty, door's memory
+ *   start: settings, log, loop, clock, owners, bridge, histories, kernels, sessions, renderer,
+ *          adoption, chats, sweep, door, "ready"
+ *   end:   door, chats, kernels, histories, bridge, renderer, sessions, clock, the loop runs empty,
+ *          door's memory
  *
  * A start that fails half-way takes the same end; what was not opened is passed over. */
 #include <assert.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "frontend-adapter/adapter.h"
 #include "gateway/base/crypto.h"
 #include "gateway/base/file.h"
 #include "gateway/cli.h"
 #include "gateway/cli_ready.h"
+#include "gateway/door/chat_client.h"
 #include "gateway/door/listen.h"
+#include "gateway/spine/forget.h"
 #include "gateway/spine/kernels.h"
 #include "gateway/spine/owners.h"
+#include "gateway/spine/scribe.h"
 #include "gateway/spine/sessions.h"
 
 /* Longer than all bounds of the rooms together; then the process goes as it is. */
@@ -60,24 +66,54 @@ static void end_rest(void *data)
 		uv_unref((uv_handle_t *)&s->signals[i]);
 }
 
-static void end_bridge(void *data)
+static void end_renderer(void *data)
 {
 	struct serve *s = data;
-	if (s->gw.bridge)
-		bridge_close(s->gw.bridge, end_rest, s);
+	if (s->gw.renderer)
+		renderer_close(TAKE(s->gw.renderer), end_rest, s);
 	else
 		end_rest(s);
+}
+
+static void close_bridge(void *data)
+{
+	struct serve *s = data;
+	s->gw.histories = NULL;
+	if (s->gw.bridge)
+		bridge_close(s->gw.bridge, end_renderer, s);
+	else
+		end_renderer(s);
+}
+
+/* What the kernels left to be recorded is handed over by now. */
+static void end_histories(void *data)
+{
+	struct serve *s = data;
+	if (s->gw.histories)
+		histories_close(s->gw.histories, close_bridge, s);
+	else
+		close_bridge(s);
 }
 
 static void end_kernels(void *data)
 {
 	struct serve *s = data;
-	if (s->gw.kernels && s->end_signal == SIGTERM)
-		kernels_leave_all(s->gw.kernels, end_bridge, s);
+	/* A start that failed ends no kernel that it found. */
+	if (s->gw.kernels && (s->end_signal == SIGTERM || s->end_signal == 0))
+		kernels_leave_all(s->gw.kernels, end_histories, s);
 	else if (s->gw.kernels)
-		kernels_end_all(s->gw.kernels, end_bridge, s);
+		kernels_end_all(s->gw.kernels, end_histories, s);
 	else
-		end_bridge(s);
+		end_histories(s);
+}
+
+static void end_chats(void *data)
+{
+	struct serve *s = data;
+	if (s->gw.chats)
+		chats_close(TAKE(s->gw.chats), end_kernels, s);
+	else
+		end_kernels(s);
 }
 
 static void end_door(struct serve *s)
@@ -85,9 +121,9 @@ static void end_door(struct serve *s)
 	bool restart = s->end_signal == SIGTERM;
 	if (s->gw.door)
 		door_close(s->gw.door, restart ? 1012 : 1001,
-			restart ? "gateway restarts" : "gateway ends", end_kernels, s);
+			restart ? "gateway restarts" : "gateway ends", end_chats, s);
 	else
-		end_kernels(s);
+		end_chats(s);
 }
 
 /* While the sweep runs the end waits for on_swept. */
@@ -95,7 +131,7 @@ static void serve_end(struct serve *s)
 {
 	if (s->ending)
 		return;
-	s->ending = true;
+	s->ending = s->gw.ending = true;
 	int status = uv_timer_start(&s->bound, on_bound, END_TIMEOUT_MS, 0);
 	assert(status == 0);
 	(void)status; /* only read by the assert */
@@ -135,6 +171,8 @@ static void on_swept(void *data)
 		status = cli_ready(&s->gw, door_port(s->gw.door), s->show_token, &err);
 	if (status != 0)
 		serve_fail(s, &err);
+	else
+		kernels_begin(s->gw.kernels);
 }
 
 /* Every kernel costs some fifteen descriptors. */
@@ -175,6 +213,74 @@ static void open_loop(struct serve *s)
 	(void)status; /* only read by the asserts */
 }
 
+static int open_histories(struct gateway *gw, struct err *err)
+{
+	char folder[PATH_MAX];
+	const struct histories_setup setup = {
+		.loop = gw->loop,
+		.clock = gw->clock,
+		.log = &gw->log,
+		.folder = folder,
+		.on_recorded = scribe_recorded,
+		.keeping = {.every = (unsigned)gw->config.pack_every,
+			.idle_ms = (uint64_t)gw->config.pack_idle},
+	};
+	int n = snprintf(folder, sizeof folder, "%s/history", gw->config.data_dir);
+	if (n < 0 || (size_t)n >= sizeof folder)
+		return err_set(err, E_INVALID, "data_dir is too long");
+	return gw->config.record ? histories_open(&setup, &gw->histories, err) : 0;
+}
+
+/* The program lies beside ours. */
+static int open_renderer(struct gateway *gw, struct err *err)
+{
+	static const char name[] = "coppice-render";
+	char path[PATH_MAX];
+	size_t len = sizeof path - sizeof name;
+	if (uv_exepath(path, &len) != 0)
+		return err_set(err, E_IO, "where this program lies cannot be found out");
+	char *slash = strrchr(path, '/');
+	memcpy(slash ? slash + 1 : path, name, sizeof name);
+	const struct renderer_setup setup = {
+		.loop = gw->loop, .clock = gw->clock, .log = &gw->log, .program = path};
+	gw->renderer = renderer_open(&setup);
+	return 0;
+}
+
+static void on_recorded(void *data, const char *msg_id, const char *node)
+{
+	const struct gateway *gw = data;
+	if (gw->chats)
+		chats_recorded(gw->chats, msg_id, node);
+}
+
+/* The key comes from the environment alone, so that it stands in no file and no list of processes.
+ */
+static int open_chats(struct gateway *gw, struct err *err)
+{
+	char folder[PATH_MAX];
+	const struct chats_setup setup = {
+		.loop = gw->loop,
+		.clock = gw->clock,
+		.log = &gw->log,
+		.folder = folder,
+		.model_url = gw->config.model_url,
+		.model_name = gw->config.model_name,
+		.model_key = getenv("COPPICE_MODEL_KEY"),
+		.model_timeout_ms = (uint64_t)gw->config.model_timeout,
+		.runner = &chat_client_runner,
+		.runner_data = gw,
+	};
+	int n = snprintf(folder, sizeof folder, "%s/chat", gw->config.data_dir);
+	if (n < 0 || (size_t)n >= sizeof folder)
+		return err_set(err, E_INVALID, "data_dir is too long");
+	int status = chats_open(&setup, &gw->chats, err);
+	if (status == 0)
+		kernels_watch(
+			gw->kernels, &(struct kernels_watch){.recorded = on_recorded, .data = gw});
+	return status;
+}
+
 static int open_rooms(struct serve *s, struct err *err)
 {
 	struct gateway *gw = &s->gw;
@@ -187,11 +293,19 @@ static int open_rooms(struct serve *s, struct err *err)
 	if (status == 0)
 		status = bridge_open(&s->env, &gw->bridge, err);
 	if (status == 0)
+		status = open_histories(gw, err);
+	if (status == 0)
 		status = kernels_open(gw, &gw->kernels, err);
 	if (status == 0)
 		status = sessions_open(gw, &gw->sessions, err);
 	if (status == 0)
-		kernels_adopt(gw->kernels);
+		status = open_renderer(gw, err);
+	if (status == 0)
+		status = kernels_adopt(gw->kernels, err);
+	if (status == 0)
+		status = open_chats(gw, err);
+	if (status == 0)
+		forget_resume(gw);
 	return status;
 }
 

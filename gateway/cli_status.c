@@ -6,10 +6,11 @@
 #include "gateway/base/crypto.h"
 #include "gateway/cli.h"
 
-enum { ASK_STATUS, ASK_KERNELS, ASK_ENGINE, ASKS };
+enum { ASK_STATUS, ASK_KERNELS, ASK_ENGINE, ASK_POOL, ASKS };
 
-static const char *const paths[ASKS] = {"/api/status", "/api/kernels", "/admin/show/engine"};
-static const char *const names[ASKS] = {"status", "kernels", "engine"};
+static const char *const paths[ASKS] = {
+	"/api/status", "/api/kernels", "/admin/show/engine", "/admin/show/pool"};
+static const char *const names[ASKS] = {"status", "kernels", "engine", "pool"};
 
 static const char *text_of(const cJSON *tree, const char *name)
 {
@@ -75,6 +76,29 @@ static void print_engines(const cJSON *engines)
 	}
 }
 
+static void print_pool(const cJSON *pool)
+{
+	const char *trouble = text_of(pool, "trouble");
+	if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(pool, "on")))
+		return;
+	printf("pool ready ");
+	print_number(pool, "ready");
+	printf("starting ");
+	print_number(pool, "starting");
+	printf("wanted ");
+	print_number(pool, "wanted");
+	printf("taken ");
+	print_number(pool, "taken");
+	printf("waiting ");
+	print_number(pool, "waiting");
+	putchar('\n');
+	if (*trouble) {
+		printf("  note: ");
+		print_cell(trouble, 0);
+		putchar('\n');
+	}
+}
+
 static void print_table(const struct cli_server *server, const struct cli_question *q)
 {
 	printf("Coppice at %s", server->url);
@@ -90,6 +114,7 @@ static void print_table(const struct cli_server *server, const struct cli_questi
 	print_number(q[ASK_STATUS].tree, "connections");
 	putchar('\n');
 	print_engines(q[ASK_ENGINE].tree);
+	print_pool(q[ASK_POOL].tree);
 	print_kernels(q[ASK_KERNELS].tree);
 }
 
@@ -105,7 +130,7 @@ static void print_json(struct cli_question *q)
 	cJSON_Delete(tree);
 }
 
-/* The view of the engines needs a token with the scope admin: without it the rest is shown. */
+/* These views need a token with the scope admin: without it the rest is shown. */
 static int check_answers(
 	const struct cli_server *server, const struct cli_question *q, struct err *err)
 {
@@ -118,7 +143,7 @@ static int check_answers(
 		if (q[i].status == 401)
 			return err_set(
 				err, E_UNAUTHORIZED, "%s does not know the token", server->url);
-		if (i != ASK_ENGINE)
+		if (i != ASK_ENGINE && i != ASK_POOL)
 			return err_set(err, E_PROTOCOL, "%s%s answered with HTTP %d", server->url,
 				paths[i], q[i].status);
 	}

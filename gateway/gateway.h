@@ -13,10 +13,13 @@
 
 #define COPPICE_VERSION "0.1.0"
 
-struct kernels;	 /* spine/kernels.h */
-struct sessions; /* spine/sessions.h */
-struct owners;	 /* spine/owners.h */
-struct door;	 /* door/listen.h */
+struct kernels;	  /* spine/kernels.h */
+struct sessions;  /* spine/sessions.h */
+struct owners;	  /* spine/owners.h */
+struct door;	  /* door/listen.h */
+struct histories; /* history/history.h */
+struct renderer;  /* frontend-adapter/adapter.h */
+struct chats;	  /* frontend-adapter/adapter.h */
 
 struct gateway {
 	uv_loop_t *loop;
@@ -29,6 +32,10 @@ struct gateway {
 	struct kernels *kernels;
 	struct sessions *sessions;
 	struct door *door;
+	struct histories *histories; /* NULL: nothing is recorded */
+	struct renderer *renderer;
+	struct chats *chats;
+	bool ending;
 	int64_t started_us; /* wall */
 };
 

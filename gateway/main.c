@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/base/json_tree.h"
 #include "gateway/cli.h"
 #include "gateway/gateway.h"
 
@@ -20,8 +21,10 @@ static const struct command command_version = {
 	"version", "print the version", "", false, run_version};
 static const struct command command_help = {"help", "this text", "", false, run_help};
 
-static const struct command *const commands[] = {
-	&command_serve, &command_status, &command_doctor, &command_version, &command_help};
+static const struct command *const commands[] = {&command_serve, &command_status, &command_doctor,
+	&command_log, &command_show, &command_diff, &command_export, &command_import, &command_push,
+	&command_gc, &command_reindex, &command_backup, &command_restore, &command_forget,
+	&command_version, &command_help};
 
 static int run_help(int argc, char **argv)
 {
@@ -76,6 +79,7 @@ int main(int argc, char **argv)
 		return CLI_WRONG_USE;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	json_tree_init();
 	argc--;
 	argv++;
 	if (cli_take_flag(&argc, argv, "--help") || cli_take_flag(&argc, argv, "-h"))

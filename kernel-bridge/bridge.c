@@ -191,14 +191,26 @@ static void on_engine_closed(void *data)
 		bridge_kernels_done(b, on_kernels_done, b);
 }
 
-void bridge_close(struct bridge *b, void (*cb)(void *data), void *data)
+static void close_engines(struct bridge *b)
 {
-	assert(b->n_kernels == 0);
-	b->closed = cb;
-	b->closed_data = data;
 	b->n_closing = b->n_engines;
 	for (size_t i = 0; i < b->n_engines; i++)
 		b->engines[i]->ops->close(b->engines[i], on_engine_closed, b);
+}
+
+void bridge_close(struct bridge *b, void (*cb)(void *data), void *data)
+{
+	b->closed = cb;
+	b->closed_data = data;
+	if (b->n_kernels == 0)
+		close_engines(b);
+}
+
+void bridge_kernel_freed(struct bridge *b)
+{
+	b->n_kernels--;
+	if (b->closed && b->n_kernels == 0)
+		close_engines(b);
 }
 
 struct cJSON *bridge_report(const struct bridge *b)

@@ -24,13 +24,11 @@ struct bridge_env {
 	const struct log *log;
 };
 
-/* Opens the configured engines, reads kernelspecs, makes the run folder. Engines that do not answer
- * are no error here: starts say so (E_ENGINE / E_UNAVAILABLE). */
+/* Engines that do not answer are no error here: starts say so (E_ENGINE / E_UNAVAILABLE). */
 int bridge_open(const struct bridge_env *env, struct bridge **ret, struct err *err);
-/* Removes what an earlier gateway of the same run_dir left (containers by label). Called once
- * before serving; cb also when there is no engine. */
+/* Removes what an earlier gateway of the same run_dir left. Once; cb also without an engine. */
 void bridge_sweep(struct bridge *b, void (*cb)(void *data), void *data);
-/* All kernels must have been ended before. */
+/* All kernels must have been ended before; what the engines still remove of them is waited for. */
 void bridge_close(struct bridge *b, void (*cb)(void *data), void *data);
 /* Engine name -> {version, api, cgroup, live_restore, isolates:bool, warnings:[...]} as far as
  * known, for status and doctor; caller owns the tree. */
@@ -54,23 +52,17 @@ const struct kernelspec *bridge_spec(const struct bridge *b, const char *name);
 const char *bridge_default_spec(const struct bridge *b);
 const struct list *bridge_specs(const struct bridge *b); /* of struct kernelspec by link */
 
-/* ---- kernels ----
- *
- *   starting --ready--> idle <--status--> busy
- *      ^                                    any --exit--> dead --restart--> starting
- *      +----- restart (from idle, busy) ----+
- */
+/* ---- kernels: the picture is kernel.c's ---- */
 enum kernel_state { KERNEL_STARTING, KERNEL_IDLE, KERNEL_BUSY, KERNEL_DEAD, KERNEL_STATES };
 
 struct kernel_start {
-	const char *id;	   /* uuid */
+	const char *id;	   /* uuid; NULL: nobody's yet, see kernel_hand_over */
 	const char *owner; /* token name */
 	const struct kernelspec *spec;
 	const struct cJSON *env; /* object of strings, or NULL: checked by bridge (see below) */
 };
-/* Env names that count: KERNEL_*, and for the kernel process all names of [A-Za-z_][A-Za-z0-9_]*.
- * Values are strings of at most 4096 bytes without NUL; all together at most 32 KiB, else
- * E_INVALID. */
+/* Env names that count are [A-Za-z_][A-Za-z0-9_]*. Values are strings of at most 4096 bytes without
+ * NUL; all together at most 32 KiB, else E_INVALID. */
 
 struct kernel_death {
 	enum { DEATH_EXIT, DEATH_SIGNAL, DEATH_OOM, DEATH_GONE, DEATH_START, DEATH_UNKNOWN } cause;
@@ -80,8 +72,8 @@ struct kernel_death {
 
 /* Who watches one kernel (the spine). */
 struct kernel_watcher {
-	/* starting -> idle: the kernel answers. reply: its kernel_info_reply, borrowed. After start
-	 * and after each restart. Its iopub subscription is known to work. */
+	/* starting -> idle, after start and each restart: the kernel answers and its iopub works.
+	 * reply: its kernel_info_reply, borrowed. */
 	void (*on_ready)(void *data, const struct jmsg *reply);
 	/* One message of the kernel, validated, mended where needed, signature checked; borrowed
 	 * (jmsg_ref to keep). Order within a channel is kept; iopub comes before shell when both
@@ -89,15 +81,17 @@ struct kernel_watcher {
 	void (*on_message)(void *data, struct jmsg *m);
 	/* This wake-up's messages are all delivered. */
 	void (*on_turn)(void *data);
-	/* -> dead; the channels are closed. Not called for a death that kernel_end or
-	 * kernel_restart wanted. */
+	/* -> dead, channels closed. Not for one that kernel_end or kernel_restart wanted. */
 	void (*on_death)(void *data, const struct kernel_death *death);
-	/* Something people should read: an interrupt that was not obeyed, a message that was too
-	 * large, bad frames. Once per cause. */
+	/* Something people should read: a message that was too large, say. Once per cause. */
 	void (*on_notice)(void *data, const char *text);
-	/* kernel_record is another now, and counts before the line begins. Also from within a call.
-	 * May be NULL. */
+	/* kernel_record is another now, before the line begins, also within a call. Or NULL. */
 	void (*on_record)(void *data);
+	/* What the process of a kernel of ours learnt of the execution msg_id after its idle: a
+	 * guest's text, at most 64 KiB, borrowed. May be NULL. */
+	void (*on_report)(void *data, const char *msg_id, struct bytes text);
+	/* A magic asks, by number: kernel_answer. Guest's texts likewise. May be NULL. */
+	void (*on_ask)(void *data, int64_t id, const char *what, const char *about);
 	void *data;
 };
 
@@ -105,24 +99,35 @@ struct kernel_watcher {
  * E_INVALID env, E_UNAVAILABLE limit of kernels reached. */
 int kernel_start(struct bridge *b, const struct kernel_start *start,
 	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err);
-/* Signs and sends m on m->channel (shell, control, stdin). Kept until ready while starting. E_DEAD.
- */
+/* Signs and sends m on m->channel (shell, control, stdin). Kept while starting. E_DEAD. */
 int kernel_send(struct kernel *k, const struct jmsg *m, struct err *err);
-/* What the kernel sent on that channel up to this message is kept for good: it may forget it. A
- * word that gets lost does no harm. */
+/* What the kernel sent there up to this message is kept for good: it may forget it. */
 void kernel_written(struct kernel *k, enum channel channel, const char *msg_id);
+/* To a question of on_ask: "ok" with JSON, or a word with a sentence. Nobody waits for a late one.
+ */
+void kernel_answer(struct kernel *k, int64_t id, const char *status, struct bytes text);
 /* Stops or resumes reading from the kernel (back pressure: what waits then waits in the guest). */
 void kernel_hold(struct kernel *k, bool hold);
 /* By the kernelspec's mode: control message, SIGINT by the supervisor 2 s later if it is still
  * busy, notice 5 s after that. cb once it was sent (or could not be: err). */
 void kernel_interrupt(struct kernel *k, void (*cb)(void *data, const struct err *err), void *data);
 /* A new kernel under the same id in the same container; from dead too. cb (err NULL) when the new
- * process was started or failed to; on_ready follows. Requests in flight are the watcher's to end.
- */
+ * process was started or failed to; on_ready follows. Requests in flight are the watcher's. */
 void kernel_restart(struct kernel *k, void (*cb)(void *data, const struct err *err), void *data);
 /* Polite shutdown_request, kill of everything that is left, container removed; within 5 s. The
  * watcher hears nothing more. k is freed after cb. */
 void kernel_end(struct kernel *k, void (*cb)(void *data), void *data);
+
+/* ---- before anybody asks: a kernel without id is nobody's, its watcher hears no messages ----
+ * Whether one of that spec may serve a request with that env. */
+bool bridge_fits(struct bridge *b, const struct kernelspec *spec, const struct cJSON *env);
+/* It is start's now, in state starting, as after kernel_start; the old watcher hears nothing more.
+ * One that dies on the way is replaced. E_GONE: it is dead; E_INVALID env: still nobody's. */
+int kernel_hand_over(struct kernel *k, const struct kernel_start *start,
+	const struct kernel_watcher *watcher, struct err *err);
+const struct cJSON *kernel_env(const struct kernel *k);
+/* False: its container is gone, and a restart needs another. */
+bool kernel_has_place(const struct kernel *k);
 
 /* ---- outliving the gateway ----
  * What a later gateway needs to take the kernel up again; NULL: it cannot be. Caller owns. It holds
@@ -135,14 +140,20 @@ struct cJSON *kernel_record(const struct kernel *k);
 int kernel_adopt(struct bridge *b, const struct kernel_start *start, const struct cJSON *row,
 	char *const after[CHANNEL_HB], const struct kernel_watcher *watcher, struct kernel **ret,
 	struct err *err);
-/* Lets go of a kernel that lives on; the watcher hears nothing more, k is freed. False: it cannot
- * live without us; it is to be ended. */
+/* One that died under an earlier gateway: dead, without a place, until kernel_restart. */
+int kernel_restore_dead(struct bridge *b, const struct kernel_start *start,
+	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err);
+/* Lets go of a kernel that lives on, and frees k. False: it cannot live without us, end it. */
 bool kernel_leave(struct kernel *k);
 
 enum kernel_state kernel_state(const struct kernel *k);
 /* Mover for the watcher: idle <-> busy by tracked status messages; other edges are the bridge's. */
 void kernel_set_busy(struct kernel *k, bool busy);
 const struct kernelspec *kernel_spec(const struct kernel *k);
+#define ENVIRONMENT_SIZE 80
+/* What its code runs in: "sha256:..." of the image, or "process:..." of interpreter and kernelspec;
+ * "" while it is not known. Borrowed until the kernel's next start. */
+const char *kernel_environment(const struct kernel *k);
 /* {slot, container, pid, line, bad_frames, sent, received, ...} for admin; caller owns. */
 struct cJSON *kernel_report(const struct kernel *k);
 

@@ -24,6 +24,9 @@ struct bridge {
 	 * kernels that exist, those that are ending included. */
 	struct list kernels[KERNEL_STATES];
 	size_t n_kernels;
+	size_t n_unowned;     /* of them: nobody has asked for them yet */
+	struct list launches; /* kernel_launch.c: who waits, in order */
+	size_t n_launching;
 	char session[40]; /* session id of the bridge's own requests */
 };
 
@@ -33,6 +36,9 @@ int bridge_open_with(const struct bridge_env *env, struct engine **engines, size
 	struct bridge **ret, struct err *err);
 /* NULL if no such engine is open. */
 struct engine *bridge_engine(struct bridge *b, const char *name);
+
+/* kernel.c: one kernel less. A bridge that is to close closes with the last one. */
+void bridge_kernel_freed(struct bridge *b);
 
 /* kernel.c: called by bridge_open_with once env is set; makes kernels, session and hub. */
 int bridge_kernels_init(struct bridge *b, struct err *err);

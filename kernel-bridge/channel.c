@@ -4,12 +4,18 @@
 #include <string.h>
 #include <uv.h>
 
+#include "kernel-bridge/channel_pipe.h"
 #include "kernel-bridge/channel_socket.h"
 
 #define IOPUB_BUDGET 256 /* messages of one kernel in one turn; then others have theirs */
 #define OTHER_BUDGET 64
 #define STARVED_MAX  32 /* turns that a flood on iopub may keep shell and stdin waiting */
 #define RELINK_MS    100
+/* While a shell request runs its output is read every so often, not message by message: each
+ * reading wakes the gateway and its clients and takes a processor from the kernel that still
+ * computes. */
+#define REST_MS	      5
+#define REST_MESSAGES 16 /* more in one reading: a flood, which is read as it comes */
 
 /* Lets sets take turns just before the loop polls: everything that became readable in one poll is
  * there by then, so iopub can come first, and what a callback queues is sent by the same poll. */
@@ -33,10 +39,16 @@ struct channels {
 	int64_t max_message_bytes;
 	struct zsocket *socket[CHANNEL_COUNT];
 	struct zsocket *old[CHANNEL_COUNT]; /* lost ones that may still hold messages */
-	struct zsocket *monitor;	    /* of iopub; a lost DEALER shows it itself */
+	/* Of iopub, and of stdin until it is up: a lost DEALER shows it itself. */
+	struct zsocket *monitor[CHANNEL_COUNT];
 	struct timer relink;
+	struct timer rest; /* runs: iopub is not watched */
+	uint64_t heard_ms; /* when iopub last had something to read */
 	unsigned starved;
-	unsigned untold; /* channels whose loss is to be told, by bit */
+	unsigned untold;	      /* channels whose loss is to be told, by bit */
+	unsigned came[CHANNEL_COUNT]; /* messages in this turn */
+	bool rests;		      /* a shell request was sent, and no reply came */
+	bool rested;		      /* this turn ends a rest */
 	bool held, settled, closed, in_turn;
 };
 
@@ -112,14 +124,20 @@ static void touch(struct zsocket *s)
 
 /* ---- making, losing and making again ---- */
 
+/* Whose connection the watcher is told of. */
+static bool is_linked(enum channel channel)
+{
+	return channel == CHANNEL_IOPUB || channel == CHANNEL_STDIN;
+}
+
 static int connect_socket(
 	struct channels *set, enum channel channel, struct zsocket *s, struct err *err)
 {
 	int rc = 0;
 
-	/* libzmq tells of a lost SUB through its monitor only. */
-	if (channel == CHANNEL_IOPUB && !s->pipe)
-		rc = zsocket_monitor(s, &set->monitor, err);
+	/* libzmq tells of a lost SUB, and of a DEALER that came up, through a monitor only. */
+	if (is_linked(channel) && !s->pipe)
+		rc = zsocket_monitor(s, &set->monitor[channel], err);
 	if (rc == 0)
 		rc = zsocket_connect(s, set->endpoints.address[channel], err);
 	return rc;
@@ -143,16 +161,15 @@ static int open_channel(struct channels *set, enum channel channel, struct err *
 		rc = connect_socket(set, channel, s, err);
 	if (rc < 0) {
 		zsocket_close(&s);
-		if (channel == CHANNEL_IOPUB)
-			zsocket_close(&set->monitor);
+		zsocket_close(&set->monitor[channel]);
 		return err_wrap(err, "channel %s", channel_name(channel));
 	}
 	if (set->held && channel != CHANNEL_HB)
 		zsocket_watch(s, false);
 	set->socket[channel] = s;
 	touch(s);
-	if (channel == CHANNEL_IOPUB && set->monitor)
-		touch(set->monitor);
+	if (set->monitor[channel])
+		touch(set->monitor[channel]);
 	return 0;
 }
 
@@ -178,8 +195,7 @@ static int relink(struct channels *set, enum channel channel, struct err *err)
 		touch(lost);
 		set->untold |= 1u << channel;
 	}
-	if (channel == CHANNEL_IOPUB)
-		zsocket_close(&set->monitor);
+	zsocket_close(&set->monitor[channel]);
 	return open_channel(set, channel, err);
 }
 
@@ -209,33 +225,57 @@ static void tell_losses(struct channels *set)
 	}
 }
 
-static void read_monitor(struct channels *set)
+static void on_iopub_event(struct channels *set, enum zevent event)
 {
-	enum zevent event;
+	struct zsocket *iopub = set->socket[CHANNEL_IOPUB];
 
-	if (!set->monitor || !set->monitor->touched)
-		return;
-	set->monitor->touched = false;
-	while (set->monitor && (event = zsocket_event(set->monitor)) != ZEVENT_NONE) {
-		/* After a loss libzmq tries again within a moment, unless it never will. */
-		if (event == ZEVENT_DOWN)
-			lose(set, CHANNEL_IOPUB);
-		else
-			set->socket[CHANNEL_IOPUB]->lost = false;
-		if (event != ZEVENT_RETRY)
-			set->watcher.on_link(set->watcher.data, event == ZEVENT_UP);
-	}
+	/* After a loss libzmq tries again within a moment, unless it never will. A pipe shows its
+	 * losses itself, on whichever channel. */
+	if (event == ZEVENT_DOWN && !iopub->pipe)
+		lose(set, CHANNEL_IOPUB);
+	else if (event != ZEVENT_DOWN)
+		iopub->lost = false;
+	if (event != ZEVENT_RETRY)
+		set->watcher.on_link(set->watcher.data, CHANNEL_IOPUB, event != ZEVENT_DOWN);
 }
 
-/* A pipe shows its losses itself, on whichever channel. */
-static void read_link(struct channels *set)
+/* Connected is not enough: a ROUTER drops what is for a peer whose name has not come yet. */
+static void on_stdin_event(struct channels *set, enum zevent event)
 {
-	struct zsocket *iopub;
-	enum zevent event;
+	if (event != ZEVENT_UP)
+		return;
+	zsocket_close(&set->monitor[CHANNEL_STDIN]);
+	set->watcher.on_link(set->watcher.data, CHANNEL_STDIN, true);
+}
 
-	while (!set->closed && (iopub = set->socket[CHANNEL_IOPUB]) && iopub->pipe &&
-		(event = zsocket_event(iopub)) != ZEVENT_NONE)
-		set->watcher.on_link(set->watcher.data, event == ZEVENT_UP);
+/* What tells of the connection: a pipe itself, or a monitor if it may have something to tell. */
+static struct zsocket *teller(struct channels *set, enum channel channel)
+{
+	struct zsocket *s = set->socket[channel], *monitor = set->monitor[channel];
+
+	if (set->closed)
+		return NULL;
+	if (s && s->pipe)
+		return s;
+	return monitor && monitor->touched ? monitor : NULL;
+}
+
+static void read_link(struct channels *set, enum channel channel)
+{
+	struct zsocket *s;
+
+	while ((s = teller(set, channel))) {
+		enum zevent event = zsocket_event(s);
+
+		if (event == ZEVENT_NONE && !s->pipe)
+			s->touched = false;
+		if (event == ZEVENT_NONE)
+			return;
+		if (channel == CHANNEL_IOPUB)
+			on_iopub_event(set, event);
+		else
+			on_stdin_event(set, event);
+	}
 }
 
 /* ---- reading ---- */
@@ -244,6 +284,17 @@ static void read_link(struct channels *set)
 static bool is_held(const struct channels *set, enum channel channel)
 {
 	return set->held && channel != CHANNEL_HB;
+}
+
+/* After a receive that found nothing. True: something has come by now. */
+static bool look_again(struct channels *set, struct zsocket *s, enum channel channel, bool any)
+{
+	bool shows = s->pipe || (!any && channel != CHANNEL_IOPUB);
+	enum zquiet why = shows && s == set->socket[channel] ? zsocket_why_quiet(s) : ZQUIET_WAITS;
+
+	if (why == ZQUIET_LOST)
+		lose(set, channel);
+	return why == ZQUIET_CAME;
 }
 
 /* True if the budget ended before the messages did. */
@@ -257,14 +308,13 @@ static bool drain(struct channels *set, struct zsocket *s, enum channel channel,
 		return false;
 	for (; budget > 0; budget--) {
 		if (!zsocket_receive(s, &frames, &n)) {
-			bool shows = s->pipe || (!any && channel != CHANNEL_IOPUB);
-
+			if (look_again(set, s, channel, any))
+				continue;
 			s->touched = false;
-			if (shows && s == set->socket[channel] && zsocket_is_lost(s))
-				lose(set, channel);
 			return false;
 		}
 		any = true;
+		set->came[channel]++;
 		set->watcher.on_frames(set->watcher.data, channel, frames, n);
 		zcontext_release(set->hub->zmq);
 		if (set->closed || s->closed || is_held(set, channel))
@@ -306,15 +356,83 @@ static bool drain_all(struct channels *set)
 	return waits;
 }
 
+/* ---- rest ---- */
+
+static void on_rest(struct timer *t)
+{
+	struct channels *set = CONTAINER_OF(t, struct channels, rest);
+
+	set->rested = true;
+	touch(set->socket[CHANNEL_IOPUB]);
+}
+
+/* Only a pipe: libzmq's thread reads whether we do or not. */
+static bool may_rest(const struct channels *set)
+{
+	const struct zsocket *iopub = set->socket[CHANNEL_IOPUB];
+
+	return set->rests && !set->held && iopub->pipe && pipe_is_between(iopub->pipe);
+}
+
+static void begin_rest(struct channels *set)
+{
+	if (!may_rest(set) || timer_running(&set->rest))
+		return;
+	zsocket_watch(set->socket[CHANNEL_IOPUB], false);
+	timer_start(set->hub->clock, &set->rest, REST_MS);
+}
+
+static void end_rest(struct channels *set)
+{
+	timer_stop(set->hub->clock, &set->rest);
+	if (!set->held)
+		zsocket_watch(set->socket[CHANNEL_IOPUB], true);
+}
+
+/* After a reading of n messages. One that came alone is likely to stay alone for longer than a
+ * rest, at the end of which we would wake for nothing and watch again. */
+static bool is_dense(struct channels *set, unsigned n)
+{
+	uint64_t now_ms = clock_now_ms(set->hub->clock);
+	bool dense = n > 1 || (n == 1 && (set->rested || now_ms - set->heard_ms < REST_MS / 2));
+
+	set->rested = false;
+	if (n > 0)
+		set->heard_ms = now_ms;
+	return dense;
+}
+
+/* After a reading. What ends a request follows its reply, so that is waited for awake. */
+static void rest_or_watch(struct channels *set, bool waits)
+{
+	unsigned n = set->came[CHANNEL_IOPUB];
+	bool dense = is_dense(set, n);
+
+	if (set->came[CHANNEL_SHELL] > 0)
+		set->rests = false;
+	if (!may_rest(set) || waits || n > REST_MESSAGES)
+		end_rest(set);
+	else if (dense)
+		begin_rest(set);
+	else if (!timer_running(&set->rest))
+		end_rest(set);
+}
+
 static void turn(struct channels *set)
 {
 	bool waits;
 
 	set->in_turn = true;
-	read_monitor(set);
-	read_link(set);
+	memset(set->came, 0, sizeof(set->came));
+	/* What came on another channel must not overtake the output before it. */
+	if (timer_running(&set->rest))
+		set->socket[CHANNEL_IOPUB]->touched = true;
+	read_link(set, CHANNEL_STDIN);
+	read_link(set, CHANNEL_IOPUB);
 	tell_losses(set);
 	waits = drain_all(set);
+	if (!set->closed)
+		rest_or_watch(set, waits);
 	if (!set->closed)
 		set->watcher.on_turn(set->watcher.data);
 	set->in_turn = false;
@@ -366,6 +484,7 @@ int channels_open(struct channel_hub *hub, const struct channels_open *open,
 	(void)copy_text(set->routing_id, sizeof(set->routing_id), open->routing_id,
 		strlen(open->routing_id)); /* a uuid fits */
 	timer_init(&set->relink, on_relink);
+	timer_init(&set->rest, on_rest);
 	for (size_t i = 0; i < ARRAY_LEN(order); i++) {
 		int rc = open_channel(set, order[i], err);
 
@@ -383,11 +502,12 @@ void channels_close(struct channels *set)
 	set->closed = true;
 	list_remove(&set->link);
 	timer_stop(set->hub->clock, &set->relink);
+	timer_stop(set->hub->clock, &set->rest);
 	for (int c = 0; c < CHANNEL_COUNT; c++) {
 		zsocket_close(&set->socket[c]);
 		zsocket_close(&set->old[c]);
+		zsocket_close(&set->monitor[c]);
 	}
-	zsocket_close(&set->monitor);
 	if (!set->in_turn)
 		free(set);
 }
@@ -406,8 +526,12 @@ int channels_send(struct channels *set, enum channel channel, const struct bytes
 		if (rc == 0)
 			rc = zsocket_send(set->socket[channel], frames, n, err);
 	}
-	/* Sending may have taken the signal that something can be read. */
-	if (set->socket[channel])
+	if (rc == 0 && channel == CHANNEL_SHELL) {
+		set->rests = true;
+		begin_rest(set);
+	}
+	/* Sending may have taken libzmq's signal that something can be read. */
+	if (set->socket[channel] && !set->socket[channel]->pipe)
 		touch(set->socket[channel]);
 	return rc;
 }
@@ -424,6 +548,7 @@ void channels_hold(struct channels *set, bool hold)
 	if (set->held == hold)
 		return;
 	set->held = hold;
+	timer_stop(set->hub->clock, &set->rest);
 	for (int c = 0; c < CHANNEL_COUNT; c++) {
 		struct zsocket *s = set->socket[c];
 

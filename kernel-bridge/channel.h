@@ -24,8 +24,8 @@ struct channels_watcher {
 	void (*on_turn)(void *data);
 	/* libzmq gave the connection up (a frame over the limit, or no ZMTP); it was made anew. */
 	void (*on_lost)(void *data, enum channel channel);
-	/* The iopub connection came up or went down. */
-	void (*on_link)(void *data, bool up);
+	/* The connection of iopub came up or went down; or that of stdin came up. */
+	void (*on_link)(void *data, enum channel channel, bool up);
 	void *data;
 };
 

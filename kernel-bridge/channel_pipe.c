@@ -21,6 +21,7 @@ struct conn {
 	uv_poll_t poll;
 	struct pipe *pipe; /* NULL once hung up */
 	int fd;
+	int events; /* that are watched for */
 };
 
 struct pipe {
@@ -105,6 +106,9 @@ static void set_watch(struct pipe *p)
 		return;
 	if (p->up && p->out.len > p->out_at)
 		events |= UV_WRITABLE;
+	if (events == p->conn->events)
+		return; /* libuv would take the descriptor out and put it in again */
+	p->conn->events = events;
 	/* Neither can fail on a handle that is open. */
 	if (events)
 		(void)uv_poll_start(&p->conn->poll, events, on_poll);
@@ -269,6 +273,13 @@ int pipe_send(struct pipe *p, const struct bytes *frames, size_t n, struct err *
 
 /* ---- in ---- */
 
+static uint8_t *new_buffer(struct pipe *p)
+{
+	uint8_t *in = p->open.spare ? TAKE(*p->open.spare) : NULL;
+
+	return in ? in : malloc(READ_BYTES);
+}
+
 static bool make_room(struct pipe *p)
 {
 	size_t have = p->in_len - p->in_at;
@@ -285,7 +296,8 @@ static bool make_room(struct pipe *p)
 		size *= 2;
 	if (size == p->in_size)
 		return true;
-	uint8_t *in = realloc(p->in, size);
+	assert(p->in || size == READ_BYTES);
+	uint8_t *in = p->in ? realloc(p->in, size) : new_buffer(p);
 	if (!in)
 		return false;
 	p->in = in;
@@ -317,8 +329,9 @@ static void forget_in(struct pipe *p)
 {
 	if (p->in_at < p->in_len)
 		return;
-	free(p->in);
-	p->in = NULL;
+	if (p->in_size == READ_BYTES && p->open.spare && !*p->open.spare)
+		*p->open.spare = TAKE(p->in);
+	free(TAKE(p->in));
 	p->in_at = p->in_len = p->in_size = 0;
 }
 
@@ -410,6 +423,11 @@ bool pipe_receive(struct pipe *p, struct bytes *frames, size_t frames_max, size_
 	*ret_n = s.what == ZMTP_MESSAGE ? s.n : 0;
 	p->used = s.what == ZMTP_MESSAGE ? s.used : 0;
 	return true;
+}
+
+bool pipe_is_between(const struct pipe *p)
+{
+	return p->up && p->in_at + p->used == p->in_len;
 }
 
 bool pipe_is_broken(const struct pipe *p)

@@ -17,6 +17,9 @@ struct pipe_open {
 	bool subscribes;	/* a SUB, for all topics; else a DEALER */
 	const char *routing_id; /* or NULL */
 	uint64_t frame_max;	/* bytes; 0: no limit */
+	/* Where what one reads into lies while none reads, shared by pipes, the caller's to free;
+	 * or NULL: each time a fresh one. */
+	uint8_t **spare;
 	/* There may be something to read, an event, or the end. From the loop. */
 	void (*on_change)(void *data);
 	void *data;
@@ -35,6 +38,8 @@ void pipe_watch(struct pipe *p, bool on);
 bool pipe_receive(struct pipe *p, struct bytes *frames, size_t frames_max, size_t *ret_n);
 /* Copies; what cannot go yet waits. E_NOMEM, E_GONE: nothing was sent. */
 int pipe_send(struct pipe *p, const struct bytes *frames, size_t n, struct err *err);
+/* Connected, and no part of a message has been read. */
+bool pipe_is_between(const struct pipe *p);
 /* The peer sent a frame over the limit or no ZMTP: it was hung up on for good. */
 bool pipe_is_broken(const struct pipe *p);
 /* True if the connection came up or went down since the last call. */

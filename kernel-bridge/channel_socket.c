@@ -11,7 +11,7 @@
 #include "kernel-bridge/wire.h"
 
 #define RECONNECT_MS	 20
-#define RECONNECT_MAX_MS 40 /* stdin must be there when the first cell asks */
+#define RECONNECT_MAX_MS 40 /* readiness waits for stdin */
 #define TRUSTED_RCVHWM	 64
 #define Z85_SIZE	 41
 
@@ -19,6 +19,7 @@ struct zcontext {
 	void *zmq;
 	uv_loop_t *loop;
 	unsigned serial; /* of monitor names */
+	uint8_t *spare;	 /* a pipe's */
 	size_t n_sockets;
 	size_t n_in;
 	zmq_msg_t in[WIRE_FRAMES_MAX];
@@ -57,6 +58,7 @@ void zcontext_free(struct zcontext *z)
 	assert(z->n_sockets == 0);
 	while (zmq_ctx_term(z->zmq) < 0 && errno == EINTR)
 		;
+	free(z->spare);
 	free(z);
 }
 
@@ -77,6 +79,9 @@ void zsocket_watch(struct zsocket *s, bool on)
 		pipe_watch(s->pipe, on);
 		return;
 	}
+	if (s->watched == on)
+		return; /* libuv would take the descriptor out and put it in again */
+	s->watched = on;
 	/* Neither can fail on a handle that is open. */
 	if (on)
 		(void)uv_poll_start(&s->poll, UV_READABLE, on_poll);
@@ -237,6 +242,7 @@ static struct zsocket *pipe_socket_new(struct zcontext *z, const struct zsocket_
 		.subscribes = open->channel == CHANNEL_IOPUB,
 		.routing_id = open->channel == CHANNEL_HB ? NULL : open->routing_id,
 		.frame_max = open->max_message_bytes > 0 ? (uint64_t)open->max_message_bytes : 0,
+		.spare = &z->spare,
 		.on_change = on_pipe_change,
 		.data = s,
 	};
@@ -365,17 +371,20 @@ int zsocket_send(struct zsocket *s, const struct bytes *frames, size_t n, struct
 	return 0;
 }
 
-bool zsocket_is_lost(const struct zsocket *s)
+enum zquiet zsocket_why_quiet(const struct zsocket *s)
 {
 	int events = 0;
 	size_t size = sizeof(events);
 
 	if (s->pipe)
-		return pipe_is_broken(s->pipe);
+		return pipe_is_broken(s->pipe) ? ZQUIET_LOST : ZQUIET_WAITS;
+	if (zmq_getsockopt(s->zmq, ZMQ_EVENTS, &events, &size) < 0)
+		return ZQUIET_WAITS;
+	if (events & ZMQ_POLLIN)
+		return ZQUIET_CAME;
 	/* Without a mark a DEALER can always be written, connected or not, unless libzmq dropped
 	 * its only peer. */
-	return zmq_getsockopt(s->zmq, ZMQ_EVENTS, &events, &size) == 0 &&
-	       !(events & (ZMQ_POLLOUT | ZMQ_POLLIN));
+	return events & ZMQ_POLLOUT ? ZQUIET_WAITS : ZQUIET_LOST;
 }
 
 /* ---- monitor ---- */
@@ -394,8 +403,8 @@ int zsocket_monitor(struct zsocket *of, struct zsocket **ret, struct err *err)
 	snprintf(name, sizeof(name), "inproc://monitor-%u", ++of->context->serial);
 	if (set_all(s->zmq, options, ARRAY_LEN(options)) < 0 ||
 		zmq_socket_monitor(of->zmq, name,
-			ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_DISCONNECTED) <
-			0) {
+			ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+				ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_DISCONNECTED) < 0) {
 		rc = err_set(err, E_IO, "zeromq: monitor: %s", zmq_strerror(errno));
 		zsocket_close(&s);
 		return rc;
@@ -431,6 +440,8 @@ enum zevent zsocket_event(struct zsocket *monitor)
 		(void)zmq_recv(monitor->zmq, NULL, 0, ZMQ_DONTWAIT); /* the address is known */
 		memcpy(&event, data, sizeof(event));
 		if (event == ZMQ_EVENT_CONNECTED)
+			return ZEVENT_CONNECTED;
+		if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
 			return ZEVENT_UP;
 		if (event == ZMQ_EVENT_DISCONNECTED)
 			return ZEVENT_DOWN;

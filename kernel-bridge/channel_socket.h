@@ -21,7 +21,8 @@ struct zsocket {
 	struct zcontext *context;
 	void *zmq; /* or */
 	struct pipe *pipe;
-	bool closed; /* the struct lives until the loop let go of it */
+	bool watched; /* libzmq's; a pipe knows it itself */
+	bool closed;  /* the struct lives until the loop let go of it */
 	void (*on_readable)(struct zsocket *s);
 	void *data;
 	struct zsocket *monitor, *monitored; /* each other, while there is a monitor */
@@ -52,13 +53,16 @@ bool zsocket_receive(struct zsocket *s, const struct bytes **ret_frames, size_t 
 void zcontext_release(struct zcontext *z);
 /* Copies. E_NOMEM; E_GONE: libzmq gave the peer up, nothing was sent. */
 int zsocket_send(struct zsocket *s, const struct bytes *frames, size_t n, struct err *err);
-/* Whether the peer is gone for good: a DEALER of libzmq's, or any pipe's. */
-bool zsocket_is_lost(const struct zsocket *s);
+/* Why nothing was received, of a pipe or a DEALER. Lost: the peer is gone for good. Came: a message
+ * has come since; the asking took libzmq's signal, so nothing else will tell of it. */
+enum zquiet { ZQUIET_WAITS, ZQUIET_CAME, ZQUIET_LOST };
+enum zquiet zsocket_why_quiet(const struct zsocket *s);
 
 /* What happens to the connection of `of`; a socket of its own. For libzmq's sockets only. */
 int zsocket_monitor(struct zsocket *of, struct zsocket **ret, struct err *err);
-enum zevent { ZEVENT_NONE, ZEVENT_UP, ZEVENT_DOWN, ZEVENT_RETRY };
-/* Of a monitor, or of a pipe itself. */
+/* Connected: it was accepted, or waits to be. Up: the peer has answered, and knows our name. */
+enum zevent { ZEVENT_NONE, ZEVENT_CONNECTED, ZEVENT_UP, ZEVENT_DOWN, ZEVENT_RETRY };
+/* Of a monitor, or of a pipe itself, which tells up and down only. */
 enum zevent zsocket_event(struct zsocket *s);
 
 #endif

@@ -321,6 +321,7 @@ static void handle_hello(struct ctl *c, const cJSON *m)
 	}
 	cJSON *welcome = ctl_message_new(CTL_WELCOME);
 	(void)cJSON_AddNumberToObject(welcome, "version", CTL_VERSION); /* ctl_send checks */
+	(void)cJSON_AddBoolToObject(welcome, "reports", true);		/* or none come */
 	struct err err;
 	if (ctl_send(c, welcome, NULL, 0, &err) < 0) {
 		go_down(c, &err);

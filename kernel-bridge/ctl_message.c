@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gateway/base/json.h"
+#include "gateway/base/json_tree.h"
 
 #define INT_MAX_EXACT 9007199254740991.0 /* 2^53 - 1: beyond it a double skips numbers */
 
@@ -13,8 +14,9 @@ static const struct ctl_row rows[CTL_TYPES] = {
 	[CTL_HELLO] = {"hello", CTL_UP, 0,
 		{{"version", CTL_INT, false}, {"pid", CTL_INT, false}, {"image", CTL_TEXT, true},
 			{"python", CTL_TEXT, true}, {"ipykernel", CTL_TEXT, true},
-			{"lines", CTL_LIST, true}}},
-	[CTL_WELCOME] = {"welcome", CTL_DOWN, 0, {{"version", CTL_INT, false}}},
+			{"lines", CTL_LIST, true}, {"hands_over", CTL_BOOL, true}}},
+	[CTL_WELCOME] = {"welcome", CTL_DOWN, 0,
+		{{"version", CTL_INT, false}, {"reports", CTL_BOOL, true}}},
 	[CTL_START] = {"start", CTL_DOWN, CTL_FDS_MAX,
 		{{"line", CTL_INT, false}, {"kernel", CTL_TEXT, false}, {"key", CTL_TEXT, false},
 			{"cwd", CTL_TEXT, false}, {"env", CTL_TEXTS, false},
@@ -41,6 +43,19 @@ static const struct ctl_row rows[CTL_TYPES] = {
 			{"data", CTL_TEXT, false}}},
 	[CTL_KEPT_END] = {"kept_end", CTL_UP, 0,
 		{{"line", CTL_INT, false}, {"dropped", CTL_INT, false}}},
+	[CTL_HAND_OVER] = {"hand_over", CTL_DOWN, 0,
+		{{"line", CTL_INT, false}, {"kernel", CTL_TEXT, false}, {"cwd", CTL_TEXT, false},
+			{"env", CTL_TEXTS, false}}},
+	[CTL_HANDED_OVER] = {"handed_over", CTL_UP, 0, {{"line", CTL_INT, false}}},
+	[CTL_REPORT] = {"report", CTL_UP, 0,
+		{{"line", CTL_INT, false}, {"msg_id", CTL_TEXT, false}, {"data", CTL_TEXT, false}}},
+	[CTL_ASK] = {"ask", CTL_UP, 0,
+		{{"line", CTL_INT, false}, {"id", CTL_INT, false}, {"what", CTL_TEXT, false},
+			{"about", CTL_TEXT, false}}},
+	[CTL_ANSWER] = {"answer", CTL_DOWN, 0,
+		{{"line", CTL_INT, false}, {"id", CTL_INT, false}, {"status", CTL_TEXT, false},
+			{"offset", CTL_INT, false}, {"size", CTL_INT, false},
+			{"data", CTL_TEXT, false}}},
 	[CTL_ERROR] = {"error", CTL_BOTH, 0,
 		{{"about", CTL_TEXT, false}, {"reason", CTL_TEXT, false}}},
 };
@@ -145,8 +160,9 @@ int ctl_message_read(struct bytes packet, enum ctl_type *ret_type, struct cJSON 
 		(void)err_wrap(err, "packet"); /* rc is the code */
 		return rc;
 	}
-	AUTO(delete_tree)
-	cJSON *m = cJSON_ParseWithLength((const char *)packet.data, packet.len);
+	AUTO(delete_tree) cJSON *m = json_parse(packet, NULL, err);
+	if (!m)
+		return err_wrap(err, "a packet");
 	if (!cJSON_IsObject(m))
 		return err_set(err, E_INVALID, "a packet is one JSON object");
 	const char *type = ctl_text(m, "type", "");
@@ -181,9 +197,9 @@ int ctl_message_write(const struct cJSON *message, char **ret_text, struct err *
 		(void)err_wrap(err, "ctl message"); /* rc is the code */
 		return rc;
 	}
-	AUTO(freep) char *text = cJSON_PrintUnformatted(message);
+	AUTO(freep) char *text = json_print(message, err);
 	if (!text)
-		return err_set(err, E_NOMEM, "ctl message: out of memory");
+		return err_wrap(err, "ctl message");
 	if (strlen(text) > CTL_PACKET_MAX)
 		return err_set(err, E_TOO_BIG, "ctl message %s is longer than %d bytes",
 			rows[type].type, CTL_PACKET_MAX);

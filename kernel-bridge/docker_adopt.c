@@ -45,6 +45,7 @@ static void on_no_hello(struct timer *t)
 
 static int fill(struct docker_slot *s, const struct slot_adopt *adopt, struct err *err)
 {
+	char ending[16];
 	int rc = run_slot_open(&s->docker->run, ctl_text(adopt->row, "slot", ""), &s->dir, err);
 	if (rc < 0)
 		return rc;
@@ -52,7 +53,9 @@ static int fill(struct docker_slot *s, const struct slot_adopt *adopt, struct er
 	/* The slot's name has eight characters. */
 	(void)snprintf(s->container, sizeof(s->container), "coppice-%s", s->dir.name);
 	s->made = true;
-	run_slot_unlink(&s->dir, "ctl");
+	/* An earlier gateway may have begun what it did not come to write down. */
+	(void)snprintf(ending, sizeof(ending), "-%u", adopt->line); /* fits */
+	run_slot_clear(&s->dir, ending);
 	rc = docker_slot_listen(s, err);
 	if (rc < 0)
 		return rc;
@@ -101,6 +104,18 @@ static long find_pid(const cJSON *hello, unsigned line)
 	return -1;
 }
 
+/* They would keep their sockets and what they compute with, and no restart could have their
+ * numbers. */
+void docker_adopt_strays(struct docker_slot *s, const cJSON *hello)
+{
+	const cJSON *item;
+	cJSON_ArrayForEach (item, cJSON_GetObjectItemCaseSensitive(hello, "lines")) {
+		unsigned number = 0;
+		if (sscanf(item->valuestring, "%9u:", &number) == 1 && !docker_line_find(s, number))
+			docker_line_end_stray(s, number);
+	}
+}
+
 static void on_no_exited(struct timer *t)
 {
 	struct docker_slot *s = CONTAINER_OF(t, struct docker_slot, deadline);
@@ -116,7 +131,9 @@ void docker_adopt_up(struct docker_slot *s, const struct cJSON *hello)
 	long pid = find_pid(hello, s->adopts);
 	if (!l)
 		return; /* the watcher let go of it just now */
-	slot_move(&s->base, SLOT_TAKEN);
+	if (slot_state(&s->base) ==
+		SLOT_WARM) /* else a restart began another line in it just now */
+		slot_move(&s->base, SLOT_TAKEN);
 	log_info(&s->log, "slot_adopted line=%u pid=%ld", s->adopts, pid);
 	if (pid < 0) {
 		timer_init(&s->deadline, on_no_exited);

@@ -9,6 +9,7 @@
 
 #include "gateway/base/buf.h"
 #include "gateway/base/http_client.h"
+#include "gateway/base/json_tree.h"
 #include "gateway/base/list.h"
 #include "gateway/base/log.h"
 
@@ -120,14 +121,19 @@ static int engine_error(int status, const cJSON *json, struct err *err)
 static void on_answer(void *data, int status, const char *body, size_t len, const struct err *err)
 {
 	struct call *c = data;
-	struct err why;
+	struct err why = {0};
 	c->request = NULL;
 	if (status == 0) {
 		went_away(c->api, err, &why);
 		call_end(c, 0, NULL, &why);
 		return;
 	}
-	AUTO(delete_tree) cJSON *json = len > 0 ? cJSON_ParseWithLength(body, len) : NULL;
+	struct bytes text = {(const uint8_t *)body, len};
+	AUTO(delete_tree) cJSON *json = len > 0 ? json_parse(text, NULL, &why) : NULL;
+	if (why.code == E_NOMEM) {
+		call_end(c, 0, NULL, &why);
+		return;
+	}
 	if (status < 400) {
 		call_end(c, status, json, NULL);
 		return;
@@ -226,7 +232,8 @@ static void on_version_answer(
 		release_calls(a, &why);
 		return;
 	}
-	AUTO(delete_tree) cJSON *answer = cJSON_ParseWithLength(body, len);
+	struct bytes text = {(const uint8_t *)body, len};
+	AUTO(delete_tree) cJSON *answer = json_parse(text, NULL, NULL);
 	if (choose_version(a, answer, &why) < 0) {
 		a->why_away = why;
 		a->away = true;
@@ -315,9 +322,11 @@ int docker_api_send(struct docker_api *a, const struct docker_call *call, struct
 	list_append(&a->calls, &c->link);
 	bool fits = copy_text(c->method, sizeof(c->method), call->method, strlen(call->method)) &&
 		    copy_text(c->path, sizeof(c->path), call->path, strlen(call->path));
-	c->body = call->body ? cJSON_PrintUnformatted(call->body) : NULL;
+	c->body = call->body ? json_print(call->body, err) : NULL;
 	int rc = 0;
-	if (!fits || (call->body && !c->body))
+	if (call->body && !c->body)
+		rc = err_wrap(err, "a call to the container engine");
+	else if (!fits)
 		rc = err_set(err, E_INVALID, "a call to the container engine cannot be written");
 	else
 		rc = a->version.api[0] ? call_send(c, err) : ask_version(a, err);

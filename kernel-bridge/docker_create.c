@@ -163,7 +163,7 @@ static int add_mounts(const struct docker_create *c, cJSON *host, struct err *er
 /* Tmpfs rather than a mount of that type: only here the engine takes inodes and owner. */
 static bool add_tmpfs(const struct config *config, cJSON *host)
 {
-	char work[128], tmp[128], home[128];
+	char work[128], tmp[128], home[128], shm[128];
 	int64_t inodes = config->work_inodes;
 	/* Numbers only: they fit. */
 	(void)snprintf(work, sizeof(work),
@@ -177,9 +177,13 @@ static bool add_tmpfs(const struct config *config, cJSON *host)
 		"rw,exec,nosuid,nodev,size=%" PRId64 ",nr_inodes=%" PRId64
 		",uid=1000,gid=1000,mode=0700",
 		config->tmp_size, inodes);
+	/* In place of the engine's own, which takes a size (ShmSize) but no inodes. */
+	(void)snprintf(shm, sizeof(shm),
+		"rw,noexec,nosuid,nodev,size=%" PRId64 ",nr_inodes=%" PRId64 ",mode=1777",
+		config->tmp_size, inodes);
 	return add(host, "Tmpfs",
 		texts((const char *const[]){
-			DOCKER_WORK, work, "/tmp", tmp, GUEST_HOME, home, NULL}));
+			DOCKER_WORK, work, "/tmp", tmp, GUEST_HOME, home, "/dev/shm", shm, NULL}));
 }
 
 static bool add_limits(const struct config *config, cJSON *host)
@@ -196,8 +200,7 @@ static bool add_limits(const struct config *config, cJSON *host)
 	return add(host, "Ulimits", ulimits) && ok && add_number(host, "Memory", memory) &&
 	       add_number(host, "MemorySwap", memory) &&
 	       add_number(host, "PidsLimit", (double)config->pids) &&
-	       add_number(host, "OomScoreAdj", KILLED_FIRST) &&
-	       add_number(host, "ShmSize", (double)config->tmp_size);
+	       add_number(host, "OomScoreAdj", KILLED_FIRST);
 }
 
 /* A guest can write to what its init writes to, so the engine's log of it is bounded. */

@@ -37,9 +37,8 @@ static void on_image(void *data, int status, const struct cJSON *json, const str
 			d->env.config->image);
 }
 
-void docker_facts_ask(void *docker)
+void docker_facts_ask(struct docker *d)
 {
-	struct docker *d = docker;
 	char path[DOCKER_PATH_MAX];
 	const struct docker_call info = {
 		.method = "GET", .path = "/info", .done = on_info, .data = d};
@@ -50,6 +49,25 @@ void docker_facts_ask(void *docker)
 	int n = snprintf(path, sizeof(path), "/images/%s/json", d->env.config->image);
 	if (n > 0 && (size_t)n < sizeof(path))
 		(void)docker_api_send(d->api, &image, NULL);
+}
+
+static void on_container(void *data, int status, const struct cJSON *json, const struct err *err)
+{
+	struct docker_slot *s = data;
+	const char *id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "Image"));
+	(void)status, (void)err; /* a record without it names no environment */
+	if (!id || !copy_text(s->image_id, sizeof(s->image_id), id, strlen(id)))
+		s->image_id[0] = '\0';
+}
+
+void docker_slot_ask_image(struct docker_slot *s)
+{
+	(void)docker_slot_call(s, "GET", "/json", NULL, on_container, NULL); /* as above */
+}
+
+const char *docker_environment(const struct slot *slot)
+{
+	return CONTAINER_OF(slot, const struct docker_slot, base)->image_id;
 }
 
 static const cJSON *fact(const struct docker *d, const char *name)

@@ -1,7 +1,7 @@
 /* Kernels without coppice_kernel: a container per line with the kernelspec's own command, which
  * binds its sockets in a small tmpfs of the container. What it puts there is untrusted: a name is
  * opened without following links, must be a socket, and is connected to by descriptor. */
-#include "kernel-bridge/engine_docker.h"
+#include "kernel-bridge/docker_foreign.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -15,9 +15,11 @@
 #include <unistd.h>
 
 #include "gateway/base/buf.h"
+#include "gateway/base/json_tree.h"
 #include "kernel-bridge/docker_create.h"
 
 #define LOOK_MS		50
+#define WAIT_AGAIN_MS	500
 #define WAIT_MS		INT32_MAX
 #define ARGV_WORD_MAX	65536
 #define CONNECTION_MARK "{connection_file}"
@@ -31,6 +33,7 @@ struct docker_foreign {
 	bool kill_wanted; /* while create or start was in flight */
 	uint64_t due_ms;  /* the sockets must be there by then */
 	struct timer look;
+	struct timer wait_again; /* for its end, once the engine is back */
 	struct endpoints endpoints;
 	char volume[PATH_MAX]; /* host folder of the container's tmpfs */
 	long pid;
@@ -38,6 +41,7 @@ struct docker_foreign {
 };
 
 static void on_look(struct timer *t);
+static void on_wait_again(struct timer *t);
 
 static void delete_tree(cJSON **tree)
 {
@@ -69,6 +73,7 @@ int docker_foreign_new(struct docker_slot *s, struct err *err)
 	for (int c = 0; c < CHANNEL_COUNT; c++)
 		f->fds[c] = -1;
 	timer_init(&f->look, on_look);
+	timer_init(&f->wait_again, on_wait_again);
 	s->foreign = f;
 	/* There is nothing to make before a line is asked for. */
 	timer_init(&s->deadline, on_warm);
@@ -81,34 +86,25 @@ void docker_foreign_free(struct docker_slot *s)
 	if (!s->foreign)
 		return;
 	timer_stop(s->docker->env.clock, &s->foreign->look);
+	timer_stop(s->docker->env.clock, &s->foreign->wait_again);
 	drop_fds(s->foreign);
 	free(TAKE(s->foreign));
 }
 
 /* ---- the end of a line ---- */
 
-static void on_removed(void *data, int status, const struct cJSON *json, const struct err *err)
-{
-	struct docker *d = data;
-	(void)json; /* has none */
-	if (err && status != 404)
-		log_warn(&d->log, "removal_failed reason=%s", err->text); /* the sweep's now */
-}
-
 /* The line's container goes; the next line has one of another name. */
 static void drop_container(struct docker_slot *s)
 {
-	char path[DOCKER_PATH_MAX];
-	(void)snprintf(path, sizeof(path), "/containers/%s?force=true&v=true", s->container);
-	const struct docker_call call = {
-		.method = "DELETE", .path = path, .done = on_removed, .data = s->docker};
 	docker_api_cancel(s->docker->api, s);
 	docker_api_cancel(s->docker->api, &s->wait_tag);
 	timer_stop(s->docker->env.clock, &s->foreign->look);
+	timer_stop(s->docker->env.clock, &s->foreign->wait_again);
 	drop_fds(s->foreign);
 	s->foreign->line = 0;
-	if (s->made && docker_api_send(s->docker->api, &call, NULL) == 0)
-		s->made = false; /* else the slot's removal takes it */
+	if (s->made)
+		docker_container_remove(s->docker, s->container);
+	s->made = false;
 }
 
 static void line_failed(struct docker_slot *s, const struct err *err)
@@ -147,7 +143,13 @@ static void on_waited(void *data, int status, const struct cJSON *json, const st
 {
 	struct docker_slot *s = CONTAINER_OF((char *)data, struct docker_slot, wait_tag);
 	struct line_exit exit = {0};
-	(void)status, (void)json; /* inspecting tells more */
+	(void)json; /* inspecting tells more */
+	/* An engine that is away says nothing about it: with live-restore it lives on, and else its
+	 * sockets tell. */
+	if (err && status == 0) {
+		timer_start(s->docker->env.clock, &s->foreign->wait_again, WAIT_AGAIN_MS);
+		return;
+	}
 	if (err)
 		(void)copy_text(exit.text, sizeof(exit.text), err->text, strlen(err->text));
 	if (err || docker_slot_call(s, "GET", "/json", NULL, on_exit_inspected, NULL) < 0)
@@ -168,6 +170,14 @@ static int wait_for_end(struct docker_slot *s, struct err *err)
 		.data = &s->wait_tag,
 	};
 	return docker_api_send(s->docker->api, &call, err);
+}
+
+static void on_wait_again(struct timer *t)
+{
+	struct docker_slot *s = CONTAINER_OF(t, struct docker_foreign, wait_again)->slot;
+	struct err err;
+	if (wait_for_end(s, &err) < 0)
+		timer_start(s->docker->env.clock, t, WAIT_AGAIN_MS);
 }
 
 static void close_fd(int *fd)
@@ -222,6 +232,7 @@ static void on_look(struct timer *t)
 	struct err err;
 	if (find_sockets(f)) {
 		f->started = true;
+		docker_slot_ask_image(s);
 		s->base.watcher.on_started(s->base.watcher.data, f->line, &f->endpoints, f->pid);
 		return;
 	}
@@ -339,7 +350,7 @@ static int write_connection(struct docker_slot *s, const struct line_start *star
 		  cJSON_AddStringToObject(o, "kernel_name", start->spec->name);
 	for (int c = 0; ok && c < CHANNEL_COUNT; c++)
 		ok = cJSON_AddNumberToObject(o, ports[c], c + 1) != NULL;
-	AUTO(freep) char *text = ok ? cJSON_Print(o) : NULL;
+	AUTO(freep) char *text = ok ? json_print(o, NULL) : NULL;
 	if (!text)
 		return err_set(err, E_NOMEM, "connection file: out of memory");
 	connection_name(start->line, name, sizeof(name));
@@ -436,8 +447,11 @@ static int create_container(struct docker_slot *s, const struct line_start *star
 int docker_foreign_start(struct docker_slot *s, const struct line_start *start, struct err *err)
 {
 	struct docker_foreign *f = s->foreign;
-	if (f->line != 0 || s->made)
+	if (s->in_flight)
 		return err_set(err, E_CONFLICT, "the kernel before is still there");
+	/* Its sockets said that it is gone; the engine has not. */
+	if (f->line != 0 || s->made)
+		drop_container(s);
 	int rc = write_connection(s, start, err);
 	/* Both are short. */
 	(void)snprintf(

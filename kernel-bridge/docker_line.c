@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "kernel-bridge/docker_create.h"
+#include "kernel-bridge/docker_foreign.h"
 
 /* The supervisor has that long to end a line; then the whole container goes. */
 #define KILL_MS 2000
 
 #define SOCKET_NAME_SIZE 24
+#define PIECE_MAX	 28000u /* of an answer: twice that in quotes, and its fields, is a packet */
 
 static void socket_name(const struct docker_line *l, enum channel c, char ret[SOCKET_NAME_SIZE])
 {
@@ -91,6 +93,34 @@ static bool is_read_at_import(const char *name)
 	return false;
 }
 
+/* What else a kernel process looks at when it begins and not again. */
+static bool is_read_at_start(const char *name)
+{
+	static const char *const starts[] = {"LD_", "GLIBC_", "MALLOC_", "LC_", "IPYTHON",
+		"JUPYTER", "MPL", "MATPLOTLIB", "NUMEXPR_", "XDG_"};
+	static const char *const names[] = {"LANG", "LANGUAGE", "TZ", "HOME", "COLUMNS", "LINES"};
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++)
+		if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+			return true;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return is_read_at_import(name);
+}
+
+/* Of our own image alone; data folders are the same in every container. */
+bool docker_fits(struct engine *e, const struct kernelspec *spec, const struct cJSON *env)
+{
+	struct docker *d = CONTAINER_OF(e, struct docker, engine);
+	const cJSON *item;
+	if (docker_spec_find(d->env.config, spec->name))
+		return false;
+	cJSON_ArrayForEach (item, env)
+		if (is_read_at_start(item->string))
+			return false;
+	return true;
+}
+
 /* The kernelspec's environment, then the request's, which counts more. */
 static bool add_env(cJSON *to, const cJSON *env, bool *fresh)
 {
@@ -159,9 +189,28 @@ struct docker_line *docker_line_adopt(struct docker_slot *s, unsigned number, co
 	return l;
 }
 
+static int send_kill(struct docker_slot *s, unsigned line, struct err *err)
+{
+	cJSON *m = ctl_message_new(CTL_KILL);
+	(void)cJSON_AddNumberToObject(m, "line", line); /* ctl_send checks */
+	return ctl_send(s->ctl, m, NULL, 0, err);
+}
+
+/* Not made to end: the line that is known lives beside it. */
+void docker_line_end_stray(struct docker_slot *s, unsigned number)
+{
+	struct err err;
+	(void)docker_line_adopt(s, number, ""); /* until its `exited` comes */
+	log_warn(&s->log, "line_unknown line=%u", number);
+	if (send_kill(s, number, &err) < 0)
+		log_warn(&s->log, "kill_not_sent line=%u reason=%s", number, err.text);
+}
+
 static int line_new(struct docker_slot *s, const struct line_start *start, struct err *err)
 {
 	int fds[CHANNEL_COUNT];
+	if (docker_line_find(s, start->line))
+		return err_set(err, E_CONFLICT, "an earlier process %u has not ended", start->line);
 	struct docker_line *l = docker_line_adopt(s, start->line, start->key);
 	int rc = listen_channels(l, fds, err);
 	if (rc == 0)
@@ -209,6 +258,37 @@ int docker_line_signal(struct slot *slot, unsigned line, int signo, struct err *
 	return ctl_send(s->ctl, m, NULL, 0, err);
 }
 
+int docker_can_hand_over(struct slot *slot, struct err *err)
+{
+	const struct docker_slot *s = docker_slot_of(slot);
+	if (s->foreign || !s->hands)
+		return err_set(err, E_UNAVAILABLE,
+			"image %s is older than the pool: make it anew with `make image`",
+			docker_slot_image(s));
+	return 0;
+}
+
+int docker_line_hand_over(struct slot *slot, const struct line_start *start, struct err *err)
+{
+	struct docker_slot *s = docker_slot_of(slot);
+	struct docker_line *l = NULL;
+	bool fresh = false;
+	int rc = docker_can_hand_over(slot, err);
+	if (rc == 0)
+		rc = find_alive(s, start->line, &l, err);
+	if (rc < 0)
+		return rc;
+	cJSON *m = ctl_message_new(CTL_HAND_OVER);
+	cJSON *env = cJSON_CreateObject();
+	/* ctl_send checks that all are there. The kernelspec's own was there from the start. */
+	(void)cJSON_AddNumberToObject(m, "line", start->line);
+	(void)cJSON_AddStringToObject(m, "kernel", start->kernel_id);
+	(void)cJSON_AddStringToObject(m, "cwd", DOCKER_WORK);
+	if (!add_env(env, start->env, &fresh) || !cJSON_AddItemToObject(m, "env", env))
+		cJSON_Delete(env);
+	return ctl_send(s->ctl, m, NULL, 0, err);
+}
+
 static void on_killed(void *data, int status, const struct cJSON *json, const struct err *err)
 {
 	(void)json; /* has none */
@@ -238,10 +318,8 @@ int docker_line_kill(struct slot *slot, unsigned line, struct err *err)
 	int rc = find_alive(s, line, &l, err);
 	if (rc < 0)
 		return rc;
-	cJSON *m = ctl_message_new(CTL_KILL);
-	(void)cJSON_AddNumberToObject(m, "line", line); /* ctl_send checks */
 	struct err why;
-	if (ctl_send(s->ctl, m, NULL, 0, &why) < 0)
+	if (send_kill(s, line, &why) < 0)
 		log_warn(&s->log, "kill_not_sent line=%u reason=%s", line, why.text);
 	if (!timer_running(&l->kill))
 		timer_start(s->docker->env.clock, &l->kill, KILL_MS);
@@ -317,10 +395,67 @@ static int on_line_start_failed(struct docker_line *l, const cJSON *m, struct er
 	return 0;
 }
 
+static void on_report(struct docker_slot *s, const struct docker_line *l, const cJSON *m)
+{
+	const struct slot_watcher *w = &s->base.watcher;
+	const char *text = ctl_text(m, "data", "");
+	if (w->on_report)
+		w->on_report(w->data, l->number, ctl_text(m, "msg_id", ""),
+			(struct bytes){(const uint8_t *)text, strlen(text)});
+}
+
+static void on_ask(struct docker_slot *s, const struct docker_line *l, const cJSON *m)
+{
+	const struct slot_watcher *w = &s->base.watcher;
+	if (w->on_ask)
+		w->on_ask(w->data, l->number, ctl_int(m, "id", 0), ctl_text(m, "what", ""),
+			ctl_text(m, "about", ""));
+}
+
+/* Up to PIECE_MAX bytes from offset on, with no character cut in two. */
+static size_t piece_of(struct bytes text, size_t offset)
+{
+	size_t n = text.len - offset;
+	if (n <= PIECE_MAX)
+		return n;
+	for (n = PIECE_MAX; n > 0 && (text.data[offset + n] & 0xc0) == 0x80;)
+		n--;
+	return n;
+}
+
+/* In pieces, since a packet is short. What cannot be sent leaves the kernel waiting until it gives
+ * up. */
+void docker_line_answer(
+	struct slot *slot, unsigned line, int64_t id, const char *status, struct bytes text)
+{
+	struct docker_slot *s = docker_slot_of(slot);
+	struct docker_line *l = NULL;
+	size_t offset = 0;
+	int rc = s->foreign ? E_UNAVAILABLE : find_alive(s, line, &l, NULL);
+	while (rc == 0) {
+		size_t n = piece_of(text, offset);
+		AUTO(freep) char *piece = strndup((const char *)text.data + offset, n);
+		cJSON *m = ctl_message_new(CTL_ANSWER);
+		/* ctl_send checks that all are there. */
+		(void)cJSON_AddNumberToObject(m, "line", line);
+		(void)cJSON_AddNumberToObject(m, "id", (double)id);
+		(void)cJSON_AddStringToObject(m, "status", status);
+		(void)cJSON_AddNumberToObject(m, "offset", (double)offset);
+		(void)cJSON_AddNumberToObject(m, "size", (double)text.len);
+		(void)cJSON_AddStringToObject(m, "data", piece ? piece : "");
+		rc = ctl_send(s->ctl, m, NULL, 0, NULL);
+		offset += n;
+		if (offset >= text.len)
+			return;
+	}
+}
+
 int docker_line_message(
 	struct docker_slot *s, enum ctl_type type, const struct cJSON *message, struct err *err)
 {
 	struct docker_line *l = docker_line_find(s, ctl_int(message, "line", -1));
+	if (!l && (type == CTL_REPORT || type == CTL_ASK))
+		return 0; /* it has ended meanwhile */
 	if (!l)
 		return err_set(err, E_PROTOCOL, "there is no such line");
 	switch (type) {
@@ -330,6 +465,15 @@ int docker_line_message(
 		return on_line_start_failed(l, message, err);
 	case CTL_EXITED:
 		on_line_exited(l, message);
+		return 0;
+	case CTL_HANDED_OVER:
+		s->base.watcher.on_handed_over(s->base.watcher.data, l->number);
+		return 0;
+	case CTL_REPORT:
+		on_report(s, l, message);
+		return 0;
+	case CTL_ASK:
+		on_ask(s, l, message);
 		return 0;
 	case CTL_KEPT:
 	case CTL_KEPT_END:

@@ -7,6 +7,7 @@
 
 #include "gateway/base/buf.h"
 #include "kernel-bridge/docker_create.h"
+#include "kernel-bridge/docker_foreign.h"
 
 #define GIVE_UP_MS   3000 /* the one who waits for a removal hears of it by then in any case */
 #define RETRY_MS     200
@@ -121,13 +122,84 @@ void docker_slot_remove(struct slot *slot, void (*cb)(void *data), void *data)
 	docker_slot_remove_now(s);
 }
 
+/* ---- a container that no slot has any more ---- */
+
+struct docker_leftover {
+	struct docker *docker;
+	char container[DOCKER_NAME_SIZE];
+	struct timer retry;
+	unsigned tries;
+	struct list link;
+};
+
+static void leftover_free(struct docker_leftover *l)
+{
+	timer_stop(l->docker->env.clock, &l->retry);
+	list_remove(&l->link);
+	free(l);
+}
+
+static void remove_leftover(struct docker_leftover *l);
+
+static void on_leftover_retry(struct timer *t)
+{
+	remove_leftover(CONTAINER_OF(t, struct docker_leftover, retry));
+}
+
+static void leftover_later(struct docker_leftover *l)
+{
+	unsigned shift = l->tries < RETRY_SHIFTS ? l->tries++ : RETRY_SHIFTS;
+	timer_start(l->docker->env.clock, &l->retry, (uint64_t)RETRY_MS << shift);
+}
+
+static void on_leftover_removed(
+	void *data, int status, const struct cJSON *json, const struct err *err)
+{
+	(void)json; /* has none */
+	if (err && status != 404)
+		leftover_later(data);
+	else
+		leftover_free(data);
+}
+
+static void remove_leftover(struct docker_leftover *l)
+{
+	char path[DOCKER_PATH_MAX];
+	(void)snprintf(path, sizeof(path), "/containers/%s" REMOVE, l->container); /* short */
+	const struct docker_call call = {
+		.method = "DELETE", .path = path, .done = on_leftover_removed, .data = l};
+	if (docker_api_send(l->docker->api, &call, NULL) < 0)
+		leftover_later(l);
+}
+
+void docker_container_remove(struct docker *d, const char *name)
+{
+	struct docker_leftover *l = xcalloc(1, sizeof(*l));
+	l->docker = d;
+	(void)copy_text(l->container, sizeof(l->container), name, strlen(name)); /* fits */
+	timer_init(&l->retry, on_leftover_retry);
+	list_append(&d->leftovers, &l->link);
+	remove_leftover(l);
+}
+
+void docker_leftovers_drop(struct docker *d)
+{
+	LIST_EACH_SAFE (at, &d->leftovers) {
+		struct docker_leftover *l = CONTAINER_OF(at, struct docker_leftover, link);
+		docker_api_cancel(d->api, l);
+		leftover_free(l);
+	}
+}
+
 /* ---- what an earlier gateway left ---- */
 
 struct sweep {
 	struct docker *docker;
 	unsigned pending;
+	bool failed; /* the engine did not say or do it all: tried again */
+	unsigned tries;
 	struct timer begin;
-	void (*cb)(void *data);
+	void (*cb)(void *data); /* NULL once it was told */
 	void *data;
 };
 
@@ -140,14 +212,29 @@ static bool is_alive(void *data, const char *name)
 	return false;
 }
 
+/* The one who waits hears of the first try, whatever came of it: a gateway serves without an engine
+ * too. A folder is kept as long as its container may live. */
 static void sweep_end(struct sweep *w)
 {
 	struct docker *d = w->docker;
-	void (*cb)(void *data) = w->cb;
+	void (*cb)(void *data) = TAKE(w->cb);
 	void *data = w->data;
-	run_dir_sweep(&d->run, is_alive, d);
-	free(TAKE(d->sweep));
-	cb(data);
+	if (w->failed) {
+		unsigned shift = w->tries < RETRY_SHIFTS ? w->tries++ : RETRY_SHIFTS;
+		timer_start(d->env.clock, &w->begin, (uint64_t)RETRY_MS << shift);
+	} else {
+		run_dir_sweep(&d->run, is_alive, d);
+		free(TAKE(d->sweep));
+	}
+	if (cb)
+		cb(data);
+}
+
+static void sweep_failed(struct sweep *w, const struct err *err)
+{
+	if (w->tries == 0)
+		log_warn(&w->docker->log, "sweep_failed reason=%s", err->text);
+	w->failed = true;
 }
 
 void docker_sweep_drop(struct docker *d)
@@ -164,7 +251,7 @@ static void on_swept(void *data, int status, const struct cJSON *json, const str
 	struct sweep *w = data;
 	(void)json; /* has none */
 	if (err && status != 404)
-		log_warn(&w->docker->log, "sweep_failed reason=%s", err->text);
+		sweep_failed(w, err);
 	if (--w->pending == 0)
 		sweep_end(w);
 }
@@ -182,8 +269,11 @@ static void sweep_container(struct sweep *w, const cJSON *container)
 	(void)snprintf(path, sizeof(path), "/containers/%s" REMOVE, id->valuestring); /* short */
 	const struct docker_call call = {
 		.method = "DELETE", .path = path, .done = on_swept, .data = w};
-	if (docker_api_send(w->docker->api, &call, NULL) == 0)
+	struct err err;
+	if (docker_api_send(w->docker->api, &call, &err) == 0)
 		w->pending++;
+	else
+		sweep_failed(w, &err);
 	log_info(&w->docker->log, "sweep container=%.12s", id->valuestring);
 }
 
@@ -193,7 +283,7 @@ static void on_listed(void *data, int status, const struct cJSON *json, const st
 	const cJSON *container, *listed = err ? NULL : json;
 	(void)status; /* err says it */
 	if (err)
-		log_warn(&w->docker->log, "sweep_failed reason=%s", err->text);
+		sweep_failed(w, err);
 	cJSON_ArrayForEach (container, listed)
 		sweep_container(w, container);
 	if (w->pending == 0)
@@ -234,8 +324,9 @@ static void on_sweep_begin(struct timer *t)
 {
 	struct sweep *w = CONTAINER_OF(t, struct sweep, begin);
 	struct err err;
+	w->failed = false;
 	if (sweep_list(w, &err) < 0) {
-		log_warn(&w->docker->log, "sweep_failed reason=%s", err.text);
+		sweep_failed(w, &err);
 		sweep_end(w);
 	}
 }

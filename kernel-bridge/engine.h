@@ -46,12 +46,19 @@ struct slot_watcher {
 	void (*on_kept)(void *data, unsigned line, enum channel channel, struct bytes frames);
 	/* That was all; lost of them are not there any more, or -1: nobody could be asked. */
 	void (*on_kept_end)(void *data, unsigned line, int64_t lost);
+	/* Answer to hand_over. NULL for a watcher that never asks. */
+	void (*on_handed_over)(void *data, unsigned line);
+	/* What the line's kernel says that it learnt of a cell: a text of its own making. NULL for
+	 * a watcher that does not want it. */
+	void (*on_report)(void *data, unsigned line, const char *msg_id, struct bytes text);
+	/* A question of the line's kernel, likewise. */
+	void (*on_ask)(void *data, unsigned line, int64_t id, const char *what, const char *about);
 	void *data;
 };
 
 struct line_start {
 	unsigned line;
-	const char *kernel_id;
+	const char *kernel_id; /* "": nobody has it yet */
 	const struct kernelspec *spec;
 	const struct cJSON *env;
 	const char *key;
@@ -77,6 +84,9 @@ struct engine_ops {
 	/* The line's kernel may forget what it sent on channel up to msg_id. Best effort; NULL: it
 	 * keeps nothing. */
 	void (*ack)(struct slot *s, unsigned line, enum channel channel, const char *msg_id);
+	/* To on_ask. Best effort; NULL: nobody asks. */
+	void (*answer)(
+		struct slot *s, unsigned line, int64_t id, const char *status, struct bytes text);
 	/* Kill and remove the container; cb exactly once, s is freed after it; the watcher hears
 	 * nothing from this call on. */
 	void (*remove)(struct slot *s, void (*cb)(void *data), void *data);
@@ -92,10 +102,20 @@ struct engine_ops {
 	/* on_kept and on_kept_end follow. after: a msg_id per channel, or "". */
 	int (*replay)(
 		struct slot *s, unsigned line, char *const after[CHANNEL_HB], struct err *err);
-	/* CPU limit and the like, set when the kernel is ready (unlimited while starting). */
-	void (*handed_over)(struct slot *s);
+	/* These three are NULL for an engine whose kernels cannot wait for an owner.
+	 * fits: a kernel of that spec may have been started before it was asked for with env. */
+	bool (*fits)(struct engine *e, const struct kernelspec *spec, const struct cJSON *env);
+	/* Of a slot that is warm: E_UNAVAILABLE with the reason why it cannot be handed over. */
+	int (*can_hand_over)(struct slot *s, struct err *err);
+	/* A line that was started without kernel_id becomes that kernel: on_handed_over, or
+	 * on_exit, follows. Twice does no harm. */
+	int (*hand_over)(struct slot *s, const struct line_start *start, struct err *err);
+	/* CPU limit and the like, set when a kernel is ready (unlimited while starting). */
+	void (*limit)(struct slot *s);
 	/* Removes what an earlier gateway left. */
 	void (*sweep)(struct engine *e, void (*cb)(void *data), void *data);
+	/* What kernel_environment says; NULL: nothing. */
+	const char *(*environment)(const struct slot *s);
 	struct cJSON *(*report)(const struct engine *e);
 	struct cJSON *(*slot_report)(const struct slot *s);
 	/* Adds the engine's kernelspecs (list of struct kernelspec by link, owned by the list). */

@@ -10,9 +10,12 @@
 #include <sys/socket.h>
 
 #include "kernel-bridge/docker_create.h"
+#include "kernel-bridge/docker_foreign.h"
 
 #define ENDED_TRIES   40 /* for the engine to notice that a container has ended */
 #define ENDED_MS      50
+#define WAIT_AGAIN_MS 500
+#define FAULT_TRIES   4
 #define FOR_EVER_MS   INT32_MAX
 #define SIGNAL_OFFSET 128 /* an exit code above it is a signal, as shells have it */
 
@@ -95,10 +98,17 @@ static void tell_gone(struct docker_slot *s, const struct line_exit *exit)
 }
 
 static void look_how_it_ended(struct docker_slot *s);
+static void launch_again(struct docker_slot *s);
 
 void docker_slot_ended_timer(struct timer *t)
 {
-	look_how_it_ended(CONTAINER_OF(t, struct docker_slot, retry));
+	struct docker_slot *s = CONTAINER_OF(t, struct docker_slot, retry);
+	if (s->gone)
+		look_how_it_ended(s);
+	else if (s->again)
+		launch_again(s);
+	else
+		docker_slot_wait(s);
 }
 
 static void on_inspected(void *data, int status, const struct cJSON *json, const struct err *err)
@@ -114,6 +124,8 @@ static void on_inspected(void *data, int status, const struct cJSON *json, const
 	}
 	if (!err && !running)
 		docker_exit_read(json, &exit);
+	else if (err && err->code == E_UNAVAILABLE)
+		(void)err_wrap(&s->why, "the container engine is away"); /* the code stays */
 	tell_gone(s, &exit);
 }
 
@@ -133,6 +145,7 @@ void docker_slot_gone(struct docker_slot *s, const struct err *why)
 	s->gone = true;
 	s->why = *why;
 	timer_stop(s->docker->env.clock, &s->deadline);
+	timer_stop(s->docker->env.clock, &s->retry);
 	docker_api_cancel(s->docker->api, &s->wait_tag);
 	docker_slot_close_ctl(s);
 	docker_lines_drop(s);
@@ -150,9 +163,12 @@ static void on_up(void *data, long pid, const struct cJSON *hello)
 	struct docker_slot *s = data;
 	s->pid = pid;
 	s->keeps = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(hello, "lines"));
+	s->hands = ctl_bool(hello, "hands_over");
 	run_slot_unlink(&s->dir, "ctl");
 	log_info(&s->log, "supervisor_up pid=%ld image=%s python=%s", pid,
 		ctl_text(hello, "image", ""), ctl_text(hello, "python", ""));
+	docker_adopt_strays(s, hello);
+	docker_slot_ask_image(s);
 	docker_slot_warm(s);
 	if (s->adopts > 0)
 		docker_adopt_up(s, hello);
@@ -161,6 +177,7 @@ static void on_up(void *data, long pid, const struct cJSON *hello)
 void docker_slot_warm(struct docker_slot *s)
 {
 	timer_stop(s->docker->env.clock, &s->deadline);
+	timer_stop(s->docker->env.clock, &s->retry);
 	docker_api_cancel(s->docker->api, &s->wait_tag);
 	slot_move(&s->base, SLOT_WARM);
 	s->base.watcher.on_warm(s->base.watcher.data);
@@ -179,18 +196,24 @@ static void on_down(void *data, const struct err *err)
 static void on_launch_deadline(struct timer *t)
 {
 	struct docker_slot *s = CONTAINER_OF(t, struct docker_slot, deadline);
-	struct err err;
-	(void)err_set(&err, E_TIMEOUT, "the container was not ready within %" PRId64 " ms",
-		s->docker->env.config->start_timeout);
+	struct err err = s->why;
+	if (!s->again)
+		(void)err_set(&err, E_TIMEOUT, "the container was not ready within %" PRId64 " ms",
+			s->docker->env.config->start_timeout);
 	docker_slot_gone(s, &err);
 }
 
-/* The container ended before its supervisor spoke. */
+/* The container ended before its supervisor spoke. An engine that is away says nothing about it:
+ * the supervisor needs no engine to come. */
 static void on_waited(void *data, int status, const struct cJSON *json, const struct err *err)
 {
 	struct docker_slot *s = CONTAINER_OF((char *)data, struct docker_slot, wait_tag);
 	struct err why;
-	(void)status, (void)json; /* inspecting tells more */
+	(void)json; /* inspecting tells more */
+	if (err && status == 0) {
+		timer_start(s->docker->env.clock, &s->retry, WAIT_AGAIN_MS);
+		return;
+	}
 	if (err)
 		why = *err;
 	else
@@ -214,20 +237,50 @@ void docker_slot_wait(struct docker_slot *s)
 	(void)docker_api_send(s->docker->api, &call, NULL);
 }
 
+/* An engine that was there and is not is being started anew, most likely, and with it go kernels
+ * that are then to begin again. While it ends it has faults of its own for a moment. What it was
+ * told just before may have been done or not. */
+static bool waits_for_engine(struct docker_slot *s, int status, const struct err *err, int what)
+{
+	const struct docker_version *v = docker_api_version(s->docker->api);
+	bool away = err && status == 0 && err->code == E_UNAVAILABLE && v->engine[0];
+	if (!away && (!err || status < 500 || s->tries++ == FAULT_TRIES))
+		return false;
+	if (!s->again)
+		log_info(&s->log, "launch_waits_for_engine reason=%s", err->text);
+	s->again = what;
+	s->why = *err;
+	timer_start(s->docker->env.clock, &s->retry, WAIT_AGAIN_MS);
+	return true;
+}
+
 static void on_container_started(
 	void *data, int status, const struct cJSON *json, const struct err *err)
 {
 	struct docker_slot *s = data;
-	(void)status, (void)json; /* err says it */
+	(void)json; /* has none */
 	s->in_flight = false;
 	if (slot_state(&s->base) == SLOT_ENDING)
 		docker_slot_remove_now(s);
 	else if (s->gone || slot_state(&s->base) != SLOT_CREATING)
 		return; /* the supervisor was quicker than the engine's answer */
-	else if (err)
+	else if (waits_for_engine(s, status, err, AGAIN_START))
+		return;
+	s->again = AGAIN_NO;
+	if (err)
 		docker_slot_gone(s, err);
 	else
 		docker_slot_wait(s);
+}
+
+static void start_container(struct docker_slot *s)
+{
+	struct err why;
+	s->in_flight = true;
+	if (docker_slot_call(s, "POST", "/start", NULL, on_container_started, &why) < 0) {
+		s->in_flight = false;
+		docker_slot_gone(s, &why);
+	}
 }
 
 void docker_create_error(
@@ -254,25 +307,24 @@ static void on_created(void *data, int status, const struct cJSON *json, const s
 	struct err why;
 	(void)json; /* the container is called by its name */
 	s->in_flight = false;
-	if (err && status > 0)
+	/* An earlier call may have made it, though its answer was lost. */
+	bool there = !err || (s->again && status == 409);
+	if (!there && status > 0 && status < 500)
 		s->made = false;
 	if (slot_state(&s->base) == SLOT_ENDING) {
 		docker_slot_remove_now(s);
 		return;
 	}
-	if (s->gone)
+	if (s->gone || waits_for_engine(s, status, err, AGAIN_CREATE))
 		return;
-	if (err) {
+	if (!there) {
 		docker_create_error(s, status, err, &why);
 		docker_slot_gone(s, &why);
 		return;
 	}
 	s->docker->image = IMAGE_THERE;
-	s->in_flight = true;
-	if (docker_slot_call(s, "POST", "/start", NULL, on_container_started, &why) < 0) {
-		s->in_flight = false;
-		docker_slot_gone(s, &why);
-	}
+	s->again = AGAIN_NO;
+	start_container(s);
 }
 
 static void delete_tree(cJSON **tree)
@@ -305,6 +357,15 @@ static int create_container(struct docker_slot *s, struct err *err)
 	rc = docker_api_send(s->docker->api, &call, err);
 	s->made = s->in_flight = rc == 0;
 	return rc;
+}
+
+static void launch_again(struct docker_slot *s)
+{
+	struct err err;
+	if (s->again == AGAIN_START)
+		start_container(s);
+	else if (create_container(s, &err) < 0)
+		docker_slot_gone(s, &err);
 }
 
 int docker_slot_listen(struct docker_slot *s, struct err *err)
@@ -376,13 +437,14 @@ static int docker_launch(struct engine *e, const struct kernelspec *spec, const 
 
 static void on_updated(void *data, int status, const struct cJSON *json, const struct err *err)
 {
-	struct docker *d = data;
-	(void)status, (void)json; /* err says it */
+	struct docker_slot *s = data;
+	(void)json; /* has none */
+	s->unlimited = err && status == 0;
 	if (err)
-		log_warn(&d->log, "cpu_limit_failed reason=%s", err->text);
+		log_warn(&s->log, "cpu_limit_failed reason=%s", err->text);
 }
 
-static void docker_handed_over(struct slot *slot)
+static void docker_limit(struct slot *slot)
 {
 	struct docker_slot *s = docker_slot_of(slot);
 	AUTO(delete_tree) cJSON *body = docker_update_body(s->docker->env.config);
@@ -394,10 +456,22 @@ static void docker_handed_over(struct slot *slot)
 		.path = path,
 		.body = body,
 		.done = on_updated,
-		.data = s->docker,
+		.data = s,
 	};
 	if (docker_api_send(s->docker->api, &call, &err) < 0)
 		log_warn(&s->log, "cpu_limit_failed reason=%s", err.text);
+}
+
+/* The engine is there, for the first time or again. */
+static void on_engine(void *data)
+{
+	struct docker *d = data;
+	docker_facts_ask(d);
+	LIST_EACH (at, &d->slots) {
+		struct docker_slot *s = CONTAINER_OF(at, struct docker_slot, base.link);
+		if (s->unlimited)
+			docker_limit(&s->base);
+	}
 }
 
 static cJSON *docker_slot_report(const struct slot *slot)
@@ -440,6 +514,7 @@ static void docker_close(struct engine *e, void (*cb)(void *data), void *data)
 	d->closed = cb;
 	d->closed_data = data;
 	docker_sweep_drop(d);
+	docker_leftovers_drop(d);
 	/* Only those are left whose removal the engine has not confirmed: the next sweep's. */
 	LIST_EACH_SAFE (at, &d->slots)
 		docker_slot_free(CONTAINER_OF(at, struct docker_slot, base.link));
@@ -452,13 +527,18 @@ static const struct engine_ops docker_ops = {
 	.signal = docker_line_signal,
 	.kill_line = docker_line_kill,
 	.ack = docker_line_ack,
+	.answer = docker_line_answer,
 	.adopt = docker_adopt,
 	.slot_row = docker_slot_row,
 	.leave = docker_leave,
 	.replay = docker_replay,
 	.remove = docker_slot_remove,
-	.handed_over = docker_handed_over,
+	.fits = docker_fits,
+	.can_hand_over = docker_can_hand_over,
+	.hand_over = docker_line_hand_over,
+	.limit = docker_limit,
 	.sweep = docker_sweep,
+	.environment = docker_environment,
 	.report = docker_report,
 	.slot_report = docker_slot_report,
 	.specs = docker_specs,
@@ -475,13 +555,14 @@ int engine_docker_open(const struct bridge_env *env, struct engine **ret, struct
 	d->env = *env;
 	log_child(&d->log, env->log, "engine", "docker");
 	list_init(&d->slots);
+	list_init(&d->leftovers);
 	rc = run_dir_open(env->config->run_dir, &d->run, err);
 	if (rc < 0) {
 		free(d);
 		return rc;
 	}
 	rc = docker_api_open(
-		env->loop, env->config->engine_socket, &d->log, docker_facts_ask, d, &d->api, err);
+		env->loop, env->config->engine_socket, &d->log, on_engine, d, &d->api, err);
 	if (rc < 0) {
 		run_dir_close(&d->run);
 		free(d);

@@ -18,7 +18,7 @@ struct docker {
 	struct log log;
 	struct run_dir run;
 	struct docker_api *api; /* NULL once it is closed */
-	struct list slots;
+	struct list slots, leftovers;
 	unsigned open_ctls;
 	struct cJSON *info; /* docker_facts.c: what the engine says of itself, or NULL */
 	enum { IMAGE_UNKNOWN, IMAGE_THERE, IMAGE_MISSING } image;
@@ -54,9 +54,13 @@ struct docker_slot {
 	char container[DOCKER_NAME_SIZE];
 	bool made;	/* a container of that name may be there */
 	bool in_flight; /* the create or start call is not answered yet */
+	enum { AGAIN_NO, AGAIN_CREATE, AGAIN_START } again; /* what it was away for */
 	struct ctl *ctl;
-	long pid;   /* the supervisor's, as the host sees it */
-	bool keeps; /* its kernels have an outbox: older images do not know the word */
+	bool unlimited; /* the engine was away when it was told its share of processors */
+	long pid;	/* the supervisor's, as the host sees it */
+	bool keeps;	/* its kernels have an outbox: older images do not know the word */
+	bool hands;	/* its supervisor knows hand_over, likewise */
+	char image_id[ENVIRONMENT_SIZE]; /* "" until the engine has said it */
 	struct list lines;
 	struct timer deadline; /* of the launch, then of the removal's callback */
 	struct timer retry;    /* of looking at how it ended, then of the removal */
@@ -88,8 +92,7 @@ void docker_slot_warm(struct docker_slot *s);
 /* How a container ended, out of the engine's State. */
 void docker_exit_read(const struct cJSON *inspected, struct line_exit *ret);
 
-/* engine_docker.c: the slot is of no use any more: finds out how the container ended and tells the
- * watcher, once. */
+/* The slot is of no use any more: finds out how the container ended and tells the watcher, once. */
 void docker_slot_gone(struct docker_slot *s, const struct err *why);
 
 /* How the container ends is watched from now on. */
@@ -104,6 +107,8 @@ int docker_adopt(struct engine *e, const struct kernelspec *spec, const struct s
 struct cJSON *docker_slot_row(const struct slot *slot);
 void docker_leave(struct slot *slot);
 int docker_replay(struct slot *slot, unsigned line, char *const after[CHANNEL_HB], struct err *err);
+/* Lines that its supervisor has and we do not know are ended. */
+void docker_adopt_strays(struct docker_slot *s, const struct cJSON *hello);
 /* The supervisor of an adopted slot is there. */
 void docker_adopt_up(struct docker_slot *s, const struct cJSON *hello);
 int docker_kept(
@@ -114,22 +119,30 @@ void docker_kept_drop(struct docker_slot *s);
 struct docker_line *docker_line_find(struct docker_slot *s, int64_t number);
 /* A line that runs already. */
 struct docker_line *docker_line_adopt(struct docker_slot *s, unsigned number, const char *key);
+/* One that runs and that nobody knows of: it is ended. */
+void docker_line_end_stray(struct docker_slot *s, unsigned number);
 void docker_line_ended(struct docker_line *l, const struct line_exit *exit);
 
 int docker_line_start(struct slot *s, const struct line_start *start, struct err *err);
 int docker_line_signal(struct slot *s, unsigned line, int signo, struct err *err);
 int docker_line_kill(struct slot *s, unsigned line, struct err *err);
+bool docker_fits(struct engine *e, const struct kernelspec *spec, const struct cJSON *env);
+int docker_can_hand_over(struct slot *s, struct err *err);
+int docker_line_hand_over(struct slot *s, const struct line_start *start, struct err *err);
 void docker_line_ack(struct slot *s, unsigned line, enum channel channel, const char *msg_id);
+void docker_line_answer(
+	struct slot *s, unsigned line, int64_t id, const char *status, struct bytes text);
 int docker_line_message(
 	struct docker_slot *s, enum ctl_type type, const struct cJSON *message, struct err *err);
 void docker_lines_drop(struct docker_slot *s);
 
 /* docker_remove.c */
 void docker_slot_remove(struct slot *s, void (*cb)(void *data), void *data);
-/* The call that removal waited for is answered. */
-void docker_slot_remove_now(struct docker_slot *s);
-/* Frees a slot whose container is gone or given up. */
-void docker_slot_free(struct docker_slot *s);
+void docker_slot_remove_now(struct docker_slot *s); /* what it waited for is answered */
+void docker_slot_free(struct docker_slot *s);	    /* its container is gone or given up */
+/* However long the engine is away. */
+void docker_container_remove(struct docker *d, const char *name);
+void docker_leftovers_drop(struct docker *d);
 void docker_slot_close_ctl(struct docker_slot *s);
 /* engine_docker.c: closes the engine if nothing is open any more. */
 void docker_maybe_closed(struct docker *d);
@@ -137,15 +150,11 @@ void docker_sweep(struct engine *e, void (*cb)(void *data), void *data);
 void docker_sweep_drop(struct docker *d);
 
 /* docker_facts.c */
-void docker_facts_ask(void *docker);
+void docker_facts_ask(struct docker *d);
 struct cJSON *docker_report(const struct engine *e);
+/* Of which image the slot's container was made, in its own time. */
+void docker_slot_ask_image(struct docker_slot *s);
+const char *docker_environment(const struct slot *slot);
 int docker_specs(struct engine *e, struct list *specs, struct err *err);
-
-/* docker_foreign.c */
-int docker_foreign_new(struct docker_slot *s, struct err *err);
-void docker_foreign_free(struct docker_slot *s);
-int docker_foreign_start(struct docker_slot *s, const struct line_start *start, struct err *err);
-int docker_foreign_signal(struct docker_slot *s, unsigned line, int signo, struct err *err);
-int docker_foreign_kill(struct docker_slot *s, unsigned line, struct err *err);
 
 #endif

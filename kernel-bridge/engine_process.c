@@ -146,7 +146,7 @@ static void remove_slot(struct slot *slot, void (*cb)(void *data), void *data)
 	timer_start(e->env.clock, &s->late, LATE_MS);
 }
 
-static void handed_over(struct slot *slot)
+static void limit(struct slot *slot)
 {
 	struct process_slot *s = slot_of(slot);
 
@@ -169,6 +169,11 @@ static void sweep(struct engine *engine, void (*cb)(void *data), void *data)
 	e->on_swept = cb;
 	e->on_swept_data = data;
 	timer_start(e->env.clock, &e->swept, 0);
+}
+
+static const char *environment(const struct slot *slot)
+{
+	return CONTAINER_OF(slot, const struct process_slot, slot)->environment;
 }
 
 static struct cJSON *report(const struct engine *engine)
@@ -253,8 +258,9 @@ static const struct engine_ops ops = {
 	.signal = signal_line,
 	.kill_line = kill_line,
 	.remove = remove_slot,
-	.handed_over = handed_over,
+	.limit = limit,
 	.sweep = sweep,
+	.environment = environment,
 	.report = report,
 	.slot_report = slot_report,
 	.specs = specs,

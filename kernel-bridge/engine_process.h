@@ -29,6 +29,7 @@ struct process_engine {
 struct process_slot {
 	struct slot slot;  /* first */
 	struct list lines; /* of struct process_line */
+	char environment[ENVIRONMENT_SIZE];
 	struct timer told; /* warm, or the answer to a removal of what had no line */
 	struct timer late; /* a removal that takes too long gives up on the process */
 	void (*on_removed)(void *data);
@@ -101,6 +102,10 @@ struct process_command_source {
 int process_command_init(
 	struct process_command *c, const struct process_command_source *source, struct err *err);
 void process_command_done(struct process_command *c);
+/* Digest of the kernelspec and the program that c runs: where that is, its size and time. What it
+ * loads later is not in it. */
+void process_environment(const struct kernelspec *spec, const struct process_command *c,
+	char ret_text[ENVIRONMENT_SIZE]);
 
 /* engine_process_tree.c */
 /* started 0 if there is no such process. */

@@ -3,12 +3,14 @@
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "gateway/base/buf.h"
+#include "gateway/base/crypto.h"
 
 #define TEXT_MAX  (128 * 1024) /* execve takes no longer single text */
 #define WORDS_MAX 4096
@@ -284,4 +286,44 @@ void process_command_done(struct process_command *c)
 	words_free(c->argv);
 	words_free(c->env);
 	*c = (struct process_command){0};
+}
+
+/* ---- what it runs in ---- */
+
+/* As execvp would find it. */
+static bool find_program(const struct process_command *c, char ret_path[PATH_MAX])
+{
+	const char *name = c->argv[0], *path = "/usr/bin:/bin";
+	for (char **entry = c->env; entry && *entry; entry++)
+		if (strncmp(*entry, "PATH=", 5) == 0)
+			path = *entry + 5;
+	if (strchr(name, '/'))
+		return realpath(name, ret_path) != NULL;
+	while (*path) {
+		char full[PATH_MAX];
+		size_t len = strcspn(path, ":");
+		int n = snprintf(full, sizeof(full), "%.*s/%s", (int)len, path, name);
+		if (n > 0 && (size_t)n < sizeof(full) && access(full, X_OK) == 0)
+			return realpath(full, ret_path) != NULL;
+		path += len + (path[len] == ':');
+	}
+	return false;
+}
+
+void process_environment(const struct kernelspec *spec, const struct process_command *c,
+	char ret_text[ENVIRONMENT_SIZE])
+{
+	AUTO(freep) char *text = cJSON_PrintUnformatted(spec->spec);
+	char program[PATH_MAX], facts[PATH_MAX + 64], hex[DIGEST_HEX_SIZE];
+	struct stat st;
+
+	ret_text[0] = '\0';
+	if (!text || !find_program(c, program) || stat(program, &st) < 0)
+		return;
+	int n = snprintf(facts, sizeof(facts), "\n%s %lld %lld", program, (long long)st.st_size,
+		(long long)st.st_mtime); /* fits */
+	const struct bytes parts[] = {
+		{(const uint8_t *)text, strlen(text)}, {(const uint8_t *)facts, (size_t)n}};
+	crypto_digest_hex(parts, ARRAY_LEN(parts), hex);
+	(void)snprintf(ret_text, ENVIRONMENT_SIZE, "process:%s", hex); /* fits */
 }

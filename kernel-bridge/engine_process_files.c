@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "gateway/base/json_tree.h"
+
 #define TAIL_MAX 4096
 
 void process_file_path(
@@ -82,12 +84,11 @@ int process_write_connection(const char *path, const struct endpoints *endpoints
 	const struct process_ports *ports, const char *kernel_name, struct err *err)
 {
 	cJSON *tree = connection(endpoints, ports, kernel_name);
-	char *text = cJSON_PrintUnformatted(tree);
-	int rc = text ? write_file(path, text, err)
-		      : err_set(err, E_NOMEM, "connection file: out of memory");
+	char *text = json_print(tree, err);
+	int rc = text ? write_file(path, text, err) : err_wrap(err, "connection file");
 
 	cJSON_Delete(tree);
-	cJSON_free(text);
+	free(text);
 	return rc;
 }
 

@@ -196,6 +196,7 @@ static int run_command(struct process_line *l, const struct line_start *start,
 
 	if (rc < 0)
 		return rc;
+	process_environment(start->spec, &command, l->slot->environment);
 	process_file_path(path, e->dir.path, l->stem, "log");
 	fd = process_open_log(path, err);
 	if (fd < 0)

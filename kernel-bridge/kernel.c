@@ -1,5 +1,8 @@
 /* The life of one kernel: its slot, its lines, its state, what is sent to it. */
 #include "kernel-bridge/kernel_adopt.h"
+#include "kernel-bridge/kernel_interrupt.h"
+#include "kernel-bridge/kernel_launch.h"
+#include "kernel-bridge/kernel_pool.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -7,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SOCKETS_PER_KERNEL 8
+#define SOCKETS_PER_KERNEL 10 /* libzmq counts both ends of a monitor */
 #define ENV_VALUE_MAX	   4096
 #define ENV_MAX		   (32u << 10)
 #define KEPT_MAX_BYTES	   (64u << 20)
@@ -70,6 +73,11 @@ int kernel_copy_env(const struct cJSON *env, struct cJSON **ret, struct err *err
 	size_t total = 0;
 	int rc = 0;
 
+	/* What is in a list has no name. */
+	if (env && !cJSON_IsNull(env) && !cJSON_IsObject(env)) {
+		rc = err_set(err, E_INVALID, "env is not an object");
+		env = NULL;
+	}
 	cJSON_ArrayForEach (item, env) {
 		if (!cJSON_IsString(item))
 			rc = err_set(err, E_INVALID, "env: %.64s is not a string", item->string);
@@ -104,6 +112,8 @@ static void on_start_timeout(struct timer *t)
 		kernel_adopt_timeout(k);
 		return;
 	}
+	if (kernel_hand_over_failed(k))
+		return;
 	snprintf(why, sizeof(why), "it was not ready within %lld s",
 		(long long)(k->bridge->env.config->start_timeout / 1000));
 	kernel_fail(k, why);
@@ -113,7 +123,7 @@ static void start_line(struct kernel *k)
 {
 	struct line_start start = {
 		.line = ++k->line,
-		.kernel_id = k->id,
+		.kernel_id = k->unowned ? "" : k->id,
 		.spec = k->spec,
 		.env = k->env,
 		.key = k->key,
@@ -124,6 +134,7 @@ static void start_line(struct kernel *k)
 	crypto_random_hex(k->routing_id, (ROUTING_ID_SIZE - 1) / 2);
 	k->alive = true;
 	k->pid = 0;
+	k->handed = 0;
 	if (k->watcher.on_record)
 		k->watcher.on_record(k->watcher.data);
 	if (k->slot->engine->ops->start(k->slot, &start, &err) < 0) {
@@ -135,8 +146,13 @@ static void start_line(struct kernel *k)
 static void on_warm(void *data)
 {
 	struct kernel *k = data;
+	struct err err;
 
 	k->warm = true;
+	if (k->unowned && !kernel_can_wait(k, &err)) {
+		kernel_fail(k, err.text);
+		return;
+	}
 	if (k->adoption == ADOPT_NO || k->line == 0) {
 		k->adoption = ADOPT_NO; /* it was not begun when the earlier gateway ended */
 		timer_start(kernel_clock(k), &k->start_timer,
@@ -175,6 +191,28 @@ static void on_start_failed(void *data, unsigned line, const struct err *err)
 		kernel_wish_next(k);
 }
 
+static void on_report(void *data, unsigned line, const char *msg_id, struct bytes text)
+{
+	struct kernel *k = data;
+
+	if (line == k->line && k->watcher.on_report)
+		k->watcher.on_report(k->watcher.data, msg_id, text);
+}
+
+static void on_ask(void *data, unsigned line, int64_t id, const char *what, const char *about)
+{
+	struct kernel *k = data;
+
+	if (line == k->line && k->watcher.on_ask)
+		k->watcher.on_ask(k->watcher.data, id, what, about);
+}
+
+void kernel_answer(struct kernel *k, int64_t id, const char *status, struct bytes text)
+{
+	if (k->slot && k->alive && k->slot->engine->ops->answer)
+		k->slot->engine->ops->answer(k->slot, k->line, id, status, text);
+}
+
 struct slot_watcher kernel_slot_watcher(struct kernel *k)
 {
 	return (struct slot_watcher){
@@ -185,20 +223,11 @@ struct slot_watcher kernel_slot_watcher(struct kernel *k)
 		.on_exit = kernel_on_exit,
 		.on_kept = kernel_on_kept,
 		.on_kept_end = kernel_on_kept_end,
+		.on_handed_over = kernel_on_handed_over,
+		.on_report = on_report,
+		.on_ask = on_ask,
 		.data = k,
 	};
-}
-
-static int launch(struct kernel *k, struct err *err)
-{
-	const struct slot_watcher watcher = kernel_slot_watcher(k);
-	struct engine *e = bridge_engine(k->bridge, k->spec->engine);
-
-	if (!e)
-		return err_set(err, E_UNAVAILABLE, "engine %s is not open", k->spec->engine);
-	k->line = 0;
-	k->warm = k->slot_gone = false;
-	return e->ops->launch(e, k->spec, k->owner, &watcher, &k->slot, err);
 }
 
 void kernel_begin(struct kernel *k)
@@ -209,7 +238,7 @@ void kernel_begin(struct kernel *k)
 		kernel_clock(k), &k->start_timer, (uint64_t)k->bridge->env.config->start_timeout);
 	if (k->slot && k->warm)
 		start_line(k);
-	else if (!k->slot && launch(k, &err) < 0)
+	else if (!k->slot && kernel_launch(k, &err) < 0)
 		kernel_fail_later(k, err.text);
 }
 
@@ -218,6 +247,7 @@ void kernel_drop_slot(struct kernel *k)
 	struct slot *slot = TAKE(k->slot);
 
 	k->warm = k->slot_gone = k->alive = false;
+	kernel_launch_over(k);
 	if (!slot)
 		return;
 	k->n_removing++;
@@ -231,14 +261,17 @@ static void kernel_init(struct kernel *k, struct bridge *b, const struct kernel_
 	k->bridge = b;
 	k->spec = start->spec;
 	k->owner = xstrdup(start->owner ? start->owner : "");
-	(void)copy_text(k->id, sizeof(k->id), start->id, strlen(start->id)); /* a uuid fits */
-	log_child(&k->log, b->env.log, "kernel", k->id);
+	k->unowned = !start->id;
+	if (start->id)
+		(void)copy_text(k->id, sizeof(k->id), start->id, strlen(start->id)); /* fits */
+	log_child(&k->log, b->env.log, "kernel", start->id ? k->id : "nobody's");
 	sm_init(&k->sm, "kernel", kernel_states, KERNEL_STATES, KERNEL_STARTING, &k->log);
 	list_init(&k->link);
 	list_init(&k->kept);
 	list_init(&k->restarts);
 	(void)copy_text(k->asker, sizeof(k->asker), b->session, strlen(b->session)); /* fits */
 	kernel_adopt_init(k);
+	kernel_launch_init(k);
 	timer_init(&k->start_timer, on_start_timeout);
 	kernel_ready_init(k);
 	kernel_death_init(k);
@@ -246,25 +279,30 @@ static void kernel_init(struct kernel *k, struct bridge *b, const struct kernel_
 	kernel_interrupt_init(k);
 	list_append(&b->kernels[KERNEL_STARTING], &k->link);
 	b->n_kernels++;
+	b->n_unowned += k->unowned ? 1 : 0;
 }
 
 void kernel_free(struct kernel *k)
 {
-	struct timer *timers[] = {&k->start_timer, &k->nudge_timer, &k->quiet_timer, &k->beat_timer,
-		&k->fail_timer, &k->interrupt_timer, &k->gate_timer, &k->step_timer,
-		&k->deadline_timer, &k->free_timer};
+	struct timer *timers[] = {&k->start_timer, &k->nudge_timer, &k->stdin_timer,
+		&k->quiet_timer, &k->beat_timer, &k->fail_timer, &k->interrupt_timer,
+		&k->gate_timer, &k->step_timer, &k->deadline_timer, &k->free_timer};
 
 	assert(!k->slot && !k->channels && k->n_removing == 0 && list_empty(&k->restarts));
 	for (size_t i = 0; i < ARRAY_LEN(timers); i++)
 		timer_stop(kernel_clock(k), timers[i]);
 	kernel_drop_kept(k);
 	kernel_adopt_drop(k);
+	kernel_launch_over(k);
 	list_remove(&k->link);
-	k->bridge->n_kernels--;
+	struct bridge *b = k->bridge;
+	b->n_unowned -= k->unowned ? 1 : 0;
+	jmsg_unref(k->info);
 	sign_done(&k->sign);
 	cJSON_Delete(k->env);
 	free(k->owner);
 	free(k);
+	bridge_kernel_freed(b);
 }
 
 struct kernel *kernel_new(struct bridge *b, const struct kernel_start *start, struct cJSON *env,
@@ -287,19 +325,17 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 
 	if (rc < 0)
 		return rc;
-	if ((int64_t)b->n_kernels >= b->env.config->max_kernels) {
+	if (start->id && (int64_t)(b->n_kernels - b->n_unowned) >= b->env.config->max_kernels) {
 		cJSON_Delete(env);
 		return err_set(err, E_UNAVAILABLE, "the limit of %lld kernels is reached",
 			(long long)b->env.config->max_kernels);
 	}
 	k = kernel_new(b, start, env, watcher);
-	rc = launch(k, err);
+	rc = kernel_launch(k, err);
 	if (rc < 0) {
-		k->slot = NULL;
 		kernel_free(k);
 		return rc;
 	}
-	timer_start(kernel_clock(k), &k->start_timer, (uint64_t)b->env.config->start_timeout);
 	*ret = k;
 	return 0;
 }
@@ -457,6 +493,13 @@ void kernel_answer_later(struct clock *clock, void (*cb)(void *data, const struc
 	timer_start(clock, &a->timer, 0);
 }
 
+const char *kernel_environment(const struct kernel *k)
+{
+	const struct engine_ops *ops = k->slot ? k->slot->engine->ops : NULL;
+
+	return ops && ops->environment ? ops->environment(k->slot) : "";
+}
+
 struct cJSON *kernel_report(const struct kernel *k)
 {
 	struct cJSON *tree = cJSON_CreateObject();
@@ -479,9 +522,11 @@ int bridge_kernels_init(struct bridge *b, struct err *err)
 {
 	for (int i = 0; i < KERNEL_STATES; i++)
 		list_init(&b->kernels[i]);
+	list_init(&b->launches);
 	crypto_uuid(b->session);
 	return channel_hub_new(b->env.loop, b->env.clock,
-		(b->env.config->max_kernels + 8) * SOCKETS_PER_KERNEL, &b->hub, err);
+		(b->env.config->max_kernels + b->env.config->pool_max + 8) * SOCKETS_PER_KERNEL,
+		&b->hub, err);
 }
 
 void bridge_kernels_done(struct bridge *b, void (*cb)(void *data), void *data)

@@ -1,5 +1,6 @@
 /* Kernels that outlive a gateway: left by one, taken up by the next with what they kept. */
 #include "kernel-bridge/kernel_adopt.h"
+#include "kernel-bridge/kernel_pool.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -7,7 +8,7 @@
 
 #define FRAMES_MAX	 (JMSG_BUFFERS_MAX + WIRE_HEAD)
 #define LIVE_MAX_BYTES	 (64u << 20)  /* more than that waits in the guest */
-#define REPLAY_MAX_BYTES (512u << 20) /* its memory holds 64 MiB, or one message that is larger */
+#define REPLAY_MAX_BYTES (128u << 20) /* twice what its memory holds, besides one large message */
 #define REPLAY_QUIET_MS	 30000	      /* a guest that says nothing for so long gives nothing more */
 #define SEEN_MS		 60000
 
@@ -23,6 +24,7 @@ struct cJSON *kernel_record(const struct kernel *k)
 	row = cJSON_CreateObject();
 	cJSON_AddItemToObject(row, "slot", slot);
 	cJSON_AddNumberToObject(row, "line", k->line);
+	cJSON_AddBoolToObject(row, "handed_over", k->handed > 0);
 	cJSON_AddStringToObject(row, "key", k->key);
 	cJSON_AddStringToObject(row, "routing_id", k->routing_id);
 	cJSON_AddStringToObject(row, "asker", k->asker);
@@ -76,6 +78,8 @@ static int read_row(struct kernel *k, const struct cJSON *row, struct err *err)
 		!read_text(row, "asker", k->asker, sizeof(k->asker)))
 		return err_set(err, E_INVALID, "what was written down of the kernel is malformed");
 	k->line = (unsigned)line->valueint;
+	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "handed_over")))
+		k->handed = k->line;
 	return 0;
 }
 
@@ -119,6 +123,19 @@ int kernel_adopt(struct bridge *b, const struct kernel_start *start, const struc
 	k->adoption = ADOPT_WAITS;
 	k->alive = k->line > 0;
 	*ret = k;
+	return 0;
+}
+
+int kernel_restore_dead(struct bridge *b, const struct kernel_start *start,
+	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err)
+{
+	struct cJSON *env = NULL;
+	int rc = kernel_copy_env(start->env, &env, err);
+
+	if (rc < 0)
+		return rc;
+	*ret = kernel_new(b, start, env, watcher);
+	kernel_set_state(*ret, KERNEL_DEAD);
 	return 0;
 }
 
@@ -238,6 +255,7 @@ void kernel_adopt_heard(struct kernel *k)
 		return;
 	timer_stop(kernel_clock(k), &k->nudge_timer);
 	k->adoption = ADOPT_REPLAYS;
+	kernel_hand_over_again(k);
 	if (k->slot->engine->ops->replay(k->slot, k->line, k->after, &err) < 0) {
 		log_warn(&k->log, "replay_refused why=%s", err.text);
 		replay_done(k);
@@ -278,6 +296,11 @@ static size_t split(struct bytes all, struct bytes *ret, size_t max)
 	return n;
 }
 
+static size_t replay_max(const struct kernel *k)
+{
+	return REPLAY_MAX_BYTES + (size_t)k->bridge->env.config->message_limit;
+}
+
 void kernel_on_kept(void *data, unsigned line, enum channel channel, struct bytes all)
 {
 	struct kernel *k = data;
@@ -305,7 +328,7 @@ void kernel_on_kept(void *data, unsigned line, enum channel channel, struct byte
 		k->replayed_bytes += m->frame.len;
 	}
 	free(frames);
-	if (k->replayed_bytes <= REPLAY_MAX_BYTES || k->dying || k->wish != WISH_RUN)
+	if (k->replayed_bytes <= replay_max(k) || k->dying || k->wish != WISH_RUN)
 		return;
 	/* A guest that has no end: what it still sends is not listened to. */
 	log_warn(&k->log, "replay_too_large line=%u", k->line);

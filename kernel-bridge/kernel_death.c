@@ -1,5 +1,8 @@
 /* How a line ends by itself, and what people are told of it. */
 #include "kernel-bridge/kernel_adopt.h"
+#include "kernel-bridge/kernel_launch.h"
+#include "kernel-bridge/kernel_interrupt.h"
+#include "kernel-bridge/kernel_pool.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -83,6 +86,7 @@ static void finish(struct kernel *k)
 	if (k->slot_gone)
 		kernel_drop_slot(k);
 	k->dying = false;
+	kernel_launch_over(k);
 	kernel_adopt_last(k);
 	kernel_set_state(k, KERNEL_DEAD);
 	log_info(&k->log, "kernel_died line=%u why=%s", k->line, k->death.text);
@@ -123,8 +127,11 @@ void kernel_dies(struct kernel *k, const struct kernel_death *death)
 {
 	struct clock *clock = kernel_clock(k);
 
+	if (kernel_hand_over_failed(k))
+		return;
 	timer_stop(clock, &k->start_timer);
 	timer_stop(clock, &k->nudge_timer);
+	timer_stop(clock, &k->stdin_timer);
 	timer_stop(clock, &k->beat_timer);
 	timer_stop(clock, &k->fail_timer);
 	kernel_interrupt_cancel(k);
@@ -148,6 +155,8 @@ void kernel_dies(struct kernel *k, const struct kernel_death *death)
 
 void kernel_fail(struct kernel *k, const char *why)
 {
+	if (kernel_hand_over_failed(k))
+		return;
 	timer_stop(kernel_clock(k), &k->start_timer);
 	k->death = (struct kernel_death){.cause = DEATH_START};
 	snprintf(k->death.text, sizeof(k->death.text), FAILED_TO_LIVE "%.200s", why);

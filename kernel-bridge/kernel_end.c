@@ -1,5 +1,7 @@
 /* Restart in place, and the end: polite first, then not. */
 #include "kernel-bridge/kernel_adopt.h"
+#include "kernel-bridge/kernel_interrupt.h"
+#include "kernel-bridge/kernel_launch.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -136,7 +138,8 @@ void kernel_on_removed(void *data)
 
 static void on_end_begun(struct kernel *k)
 {
-	if (k->alive && k->channels) {
+	/* With no owner there is nothing that it could put in order. */
+	if (k->alive && k->channels && !k->unowned) {
 		ask_to_end(k);
 		return;
 	}
@@ -153,11 +156,13 @@ void kernel_end(struct kernel *k, void (*cb)(void *data), void *data)
 	k->ended_data = data;
 	timer_stop(kernel_clock(k), &k->start_timer);
 	timer_stop(kernel_clock(k), &k->nudge_timer);
+	timer_stop(kernel_clock(k), &k->stdin_timer);
 	timer_stop(kernel_clock(k), &k->beat_timer);
 	timer_stop(kernel_clock(k), &k->step_timer);
 	kernel_death_cancel(k);
 	kernel_interrupt_cancel(k);
 	kernel_drop_kept(k);
+	kernel_launch_over(k);
 	refuse_restarts(k);
 	if (!kernel_is(k, KERNEL_DEAD))
 		kernel_set_state(k, KERNEL_DEAD);
@@ -189,6 +194,7 @@ static void restart_line(struct kernel *k)
 	k->wish = WISH_RESTART;
 	timer_stop(kernel_clock(k), &k->start_timer);
 	timer_stop(kernel_clock(k), &k->nudge_timer);
+	timer_stop(kernel_clock(k), &k->stdin_timer);
 	timer_stop(kernel_clock(k), &k->beat_timer);
 	kernel_interrupt_cancel(k);
 	ask_to_end(k);
@@ -220,7 +226,7 @@ void kernel_restart(struct kernel *k, void (*cb)(void *data, const struct err *e
 	list_append(&k->restarts, &w->link);
 	kernel_drop_kept(k); /* in flight, so the watcher's to end */
 	/* One that is only just being made is as fresh as it gets: wait for it. */
-	if (k->wish == WISH_RESTART ||
+	if (k->wish == WISH_RESTART || k->handing != HAND_NO ||
 		(kernel_is(k, KERNEL_STARTING) && !k->channels && k->adoption == ADOPT_NO))
 		return;
 	kernel_adopt_drop(k);

@@ -9,10 +9,13 @@
 
 #define ROUTING_ID_SIZE 33 /* 32 hex digits; longer ones cost libzmq an allocation each */
 
-/* What the end of the present line is for; set by kernel_restart and kernel_end. */
 /* Whether it was taken over from an earlier gateway and what it kept is still to come. */
 enum kernel_adoption { ADOPT_NO, ADOPT_WAITS, ADOPT_REPLAYS };
 
+/* A kernel that was started before it was asked for: what keeps its owner from it still. */
+enum kernel_handing { HAND_NO, HAND_WAITS, HAND_ASKED };
+
+/* What the end of the present line is for; set by kernel_restart and kernel_end. */
 enum kernel_wish { WISH_RUN, WISH_RESTART, WISH_END };
 
 struct kernel {
@@ -29,6 +32,7 @@ struct kernel {
 
 	struct slot *slot;
 	bool warm;	   /* a line can be started in the slot */
+	bool limited;	   /* the engine was told that the start is over */
 	bool slot_gone;	   /* it went away by itself and is to be removed */
 	size_t n_removing; /* slots that the engine is removing */
 
@@ -43,10 +47,13 @@ struct kernel {
 
 	struct jmsg *reply; /* kernel_info_reply, until ready */
 	bool heard;	    /* something came on iopub */
+	bool stdin_up;	    /* connected, or not waited for any more */
 	bool ready;	    /* of the line whose channels are open */
 	uint64_t nudge_ms;
 	unsigned n_nudges;
-	struct timer start_timer, nudge_timer;
+	struct timer start_timer, nudge_timer, stdin_timer, launch_timer;
+	struct list launch_link; /* in bridge->launches while it waits for its turn */
+	bool launching;
 
 	struct list kept; /* messages that wait for readiness, or for an interrupt to be over */
 	size_t kept_bytes;
@@ -60,6 +67,11 @@ struct kernel {
 	size_t n_seen;
 	uint64_t seen_until_ms;
 	char asker[40]; /* session of the bridge's own requests */
+
+	bool unowned;	   /* kernel_pool.c: nobody has asked for it yet */
+	struct jmsg *info; /* its kernel_info_reply meanwhile */
+	unsigned handed;   /* the line that was begun unowned and is not any more; 0: none */
+	enum kernel_handing handing;
 
 	bool dying; /* the line ended; what it sent before is still being read */
 	struct kernel_death death;
@@ -144,14 +156,5 @@ void kernel_answer_restarts(struct kernel *k, const struct err *err);
 /* The line or the slot of a kernel that was to restart or end is gone. */
 void kernel_wish_next(struct kernel *k);
 void kernel_on_removed(void *data);
-
-/* kernel_interrupt.c */
-void kernel_interrupt_init(struct kernel *k);
-void kernel_interrupt_cancel(struct kernel *k);
-/* A client's own interrupt_request goes to the kernel: it escalates like one of ours. */
-void kernel_interrupt_asked(struct kernel *k);
-/* An interrupt is on its way: no cell may be sent before it has landed. */
-bool kernel_interrupt_gate(const struct kernel *k);
-void kernel_interrupt_landed(struct kernel *k);
 
 #endif

@@ -1,6 +1,6 @@
 /* Interrupts: by message or by signal, by signal if the message does not help, then a word to
  * people. None may ever hit the next cell. */
-#include "kernel-bridge/kernel_internal.h"
+#include "kernel-bridge/kernel_interrupt.h"
 
 #include <signal.h>
 

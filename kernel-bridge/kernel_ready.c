@@ -1,5 +1,8 @@
 /* What comes from a line: readiness, messages for the watcher, connections that are lost. */
 #include "kernel-bridge/kernel_adopt.h"
+#include "kernel-bridge/kernel_interrupt.h"
+#include "kernel-bridge/kernel_launch.h"
+#include "kernel-bridge/kernel_pool.h"
 
 #include <string.h>
 
@@ -11,39 +14,74 @@
 #define BEAT_MS		  900
 #define BEATS_MISSED_MAX  3
 #define LOST_NOTICE_MS	  1000
+#define STDIN_MS	  3000 /* a kernel that never listens there is ready without it */
 
 /* ---- readiness ---- */
 
 void kernel_become_ready(struct kernel *k)
 {
+	if (kernel_hand_over_ready(k))
+		return;
 	AUTO(jmsg_unrefp) struct jmsg *reply = TAKE(k->reply);
 
 	k->ready = true;
 	timer_stop(kernel_clock(k), &k->nudge_timer);
 	timer_stop(kernel_clock(k), &k->start_timer);
+	kernel_launch_over(k);
 	log_info(&k->log, "kernel_ready line=%u nudges=%u", k->line, k->n_nudges);
 	kernel_set_state(k, KERNEL_IDLE);
+	if (k->unowned)
+		k->info = jmsg_ref(reply);
 	k->watcher.on_ready(k->watcher.data, reply);
 	if (!kernel_is(k, KERNEL_IDLE) && !kernel_is(k, KERNEL_BUSY))
 		return; /* the watcher ended or restarted it at once */
 	kernel_flush_kept(k);
-	k->slot->engine->ops->handed_over(k->slot);
+	if (!k->limited)
+		k->slot->engine->ops->limit(k->slot);
+	k->limited = true;
+}
+
+/* A first cell may ask for input at once, and a kernel's ROUTER drops what is for a peer that it
+ * does not know yet: shell waits until stdin is connected. */
+static void go_on(struct kernel *k)
+{
+	if (k->ready || k->wish != WISH_RUN || k->dying || !k->reply || !k->heard)
+		return;
+	timer_stop(kernel_clock(k), &k->nudge_timer);
+	if (!k->stdin_up) {
+		timer_stop(kernel_clock(k), &k->start_timer);
+		if (!timer_running(&k->stdin_timer))
+			timer_start(kernel_clock(k), &k->stdin_timer, STDIN_MS);
+		return;
+	}
+	timer_stop(kernel_clock(k), &k->stdin_timer);
+	if (k->adoption != ADOPT_NO)
+		kernel_adopt_heard(k);
+	else
+		kernel_become_ready(k);
+}
+
+static void on_stdin_late(struct timer *t)
+{
+	struct kernel *k = CONTAINER_OF(t, struct kernel, stdin_timer);
+
+	log_warn(&k->log, "stdin_not_connected line=%u: a cell that asks for input may hang",
+		k->line);
+	k->stdin_up = true;
+	go_on(k);
 }
 
 static void note(struct kernel *k, struct jmsg *m, bool own)
 {
-	if (k->ready || k->wish != WISH_RUN || k->dying)
+	if (k->ready || k->wish != WISH_RUN || k->dying || k->handing == HAND_ASKED)
 		return;
 	if (m->channel == CHANNEL_IOPUB)
 		k->heard = true;
 	else if (own && !k->reply && strcmp(m->msg_type, "kernel_info_reply") == 0)
 		k->reply = jmsg_ref(m);
-	if (k->reply && k->heard && k->adoption != ADOPT_NO)
-		kernel_adopt_heard(k);
-	else if (k->reply && k->heard)
-		kernel_become_ready(k);
-	else if (k->reply && m == k->reply)
+	if (k->reply && !k->heard && m == k->reply)
 		timer_start(kernel_clock(k), &k->nudge_timer, NUDGE_UNHEARD_MS);
+	go_on(k);
 }
 
 static void on_nudge(struct timer *t)
@@ -88,7 +126,7 @@ static void on_message(struct kernel *k, struct jmsg *m)
 		return;
 	if (k->adoption != ADOPT_NO)
 		kernel_adopt_live(k, m);
-	if (!was_ready || k->adoption != ADOPT_NO || kernel_adopt_seen(k, m))
+	if (!was_ready || k->unowned || k->adoption != ADOPT_NO || kernel_adopt_seen(k, m))
 		return;
 	k->delivered = true;
 	k->watcher.on_message(k->watcher.data, m);
@@ -165,11 +203,14 @@ static void on_beat(struct timer *t)
 	kernel_dies(k, &death);
 }
 
-static void on_link(void *data, bool up)
+static void on_link(void *data, enum channel channel, bool up)
 {
 	struct kernel *k = data;
 
-	if (up) {
+	if (channel == CHANNEL_STDIN) {
+		k->stdin_up = k->stdin_up || up;
+		go_on(k);
+	} else if (up) {
 		timer_stop(kernel_clock(k), &k->beat_timer);
 	} else if (k->ready && k->wish == WISH_RUN && !k->dying) {
 		k->missed_beats = 0;
@@ -181,6 +222,7 @@ void kernel_ready_init(struct kernel *k)
 {
 	timer_init(&k->nudge_timer, on_nudge);
 	timer_init(&k->beat_timer, on_beat);
+	timer_init(&k->stdin_timer, on_stdin_late);
 }
 
 int kernel_connect(struct kernel *k, const struct endpoints *endpoints, struct err *err)
@@ -215,10 +257,11 @@ void kernel_disconnect(struct kernel *k)
 
 	timer_stop(kernel_clock(k), &k->nudge_timer);
 	timer_stop(kernel_clock(k), &k->beat_timer);
+	timer_stop(kernel_clock(k), &k->stdin_timer);
 	kernel_interrupt_cancel(k);
 	kernel_interrupt_landed(k);
 	jmsg_unref(TAKE(k->reply));
-	k->heard = k->ready = k->delivered = false;
+	k->heard = k->stdin_up = k->ready = k->delivered = false;
 	if (channels)
 		channels_close(channels);
 }

@@ -93,7 +93,13 @@ void run_dir_close(struct run_dir *d)
 }
 
 /* Removes a folder of a folder of files, both ours: nothing in it was made by a guest. */
-static void remove_files(int parent, const char *name)
+static bool ends_with(const char *text, const char *ending)
+{
+	size_t n = strlen(text), m = strlen(ending);
+	return n >= m && strcmp(text + n - m, ending) == 0;
+}
+
+static void remove_files(int parent, const char *name, const char *ending)
 {
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
@@ -106,7 +112,8 @@ static void remove_files(int parent, const char *name)
 	struct dirent *e;
 	while ((e = readdir(dir)))
 		/* What stays makes the removal of the folder fail, which the sweep tries again. */
-		(void)unlinkat(fd, e->d_name, 0);
+		if (!ending || !ends_with(e->d_name, ending))
+			(void)unlinkat(fd, e->d_name, 0);
 }
 
 static void remove_slot_folder(int parent, const char *name)
@@ -115,7 +122,7 @@ static void remove_slot_folder(int parent, const char *name)
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	remove_files(fd, "s");
+	remove_files(fd, "s", NULL);
 	/* A folder that stays is found by the next sweep. */
 	(void)unlinkat(fd, "s", AT_REMOVEDIR);
 	(void)unlinkat(parent, name, AT_REMOVEDIR);
@@ -232,6 +239,13 @@ void run_slot_unlink(const struct run_slot *s, const char *name)
 	struct sockaddr_un address;
 	if (socket_path(s, name, &address, NULL) == 0)
 		(void)unlink(address.sun_path); /* gone already is as good */
+}
+
+void run_slot_clear(const struct run_slot *s, const char *ending)
+{
+	AUTO(close_fd) int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		remove_files(fd, "s", ending);
 }
 
 int run_slot_write(const struct run_slot *s, const char *name, const char *text, struct err *err)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "gateway/base/json.h"
+#include "gateway/base/json_tree.h"
 
 #define SPEC_FILE_MAX (1 << 20)
 #define SPEC_NAME_MAX 128
@@ -226,8 +227,8 @@ static int read_tree(const char *path, cJSON **ret, struct err *err)
 	rc = json_scan((struct bytes){text.data, text.len}, NULL, 0, err);
 	if (rc < 0)
 		return rc;
-	*ret = cJSON_ParseWithLength((const char *)text.data, text.len);
-	return *ret ? 0 : err_set(err, E_INVALID, "not JSON");
+	*ret = json_parse((struct bytes){text.data, text.len}, NULL, err);
+	return *ret ? 0 : err_wrap(err, "kernel.json");
 }
 
 /* jupyter_client's rule: "python" of a spec that belongs to an environment is that environment's

@@ -31,6 +31,7 @@ static const struct err_row err_rows[] = {
 	{E_PROTOCOL, "protocol", 502, "ProtocolError"},
 	{E_METHOD, "method_not_allowed", 405, "MethodNotAllowed"},
 	{E_DEAD, "dead", 503, "DeadKernelError"},
+	{E_BUSY, "busy", 409, "Busy"},
 };
 
 static const struct err_row *err_row(int code)

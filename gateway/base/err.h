@@ -23,6 +23,7 @@ enum err_code {
 	E_PROTOCOL = -14,    /* 502: a peer (kernel, supervisor, engine) broke its protocol */
 	E_METHOD = -15,	     /* 405 */
 	E_DEAD = -16,	     /* 503: the kernel is dead */
+	E_BUSY = -17,	     /* 409: something is under way there */
 };
 
 struct err {

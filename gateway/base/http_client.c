@@ -25,6 +25,8 @@ struct http_request {
 	struct curl_slist *headers;
 	struct buf body;
 	char error[CURL_ERROR_SIZE];
+	size_t streamed;
+	bool (*piece)(void *data, struct bytes piece);
 	void (*done)(void *data, int status, const char *body, size_t len, const struct err *err);
 	void *data;
 	struct list link;
@@ -54,7 +56,7 @@ static int request_error(struct http_request *r, CURLcode code, struct err *err)
 {
 	const char *text = r->error[0] ? r->error : curl_easy_strerror(code);
 	if (r->body.failed)
-		return err_set(err, E_TOO_BIG, "the answer is longer than %zu bytes", r->body.max);
+		return buf_check(&r->body, "the answer", err);
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return err_set(err, E_TIMEOUT, "%s", text);
 	return err_set(err, E_UNAVAILABLE, "%s", text);
@@ -212,9 +214,25 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *data, vo
 	return uv_poll_start(&w->poll, events, on_poll) < 0 ? -1 : 0;
 }
 
+static bool is_streamed(const struct http_request *r)
+{
+	long status = 0;
+	/* Cannot fail: the head is there. */
+	(void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
+	return r->piece && status == 200;
+}
+
 static size_t on_body(char *data, size_t size, size_t n, void *user)
 {
 	struct http_request *r = user;
+	if (is_streamed(r)) {
+		r->streamed += size * n;
+		if (r->streamed > r->body.max)
+			(void)buf_reserve(&r->body, r->streamed); /* latches E_TOO_BIG */
+		bool wanted = !r->body.failed &&
+			      r->piece(r->data, (struct bytes){(const uint8_t *)data, size * n});
+		return wanted ? size * n : 0;
+	}
 	return buf_add(&r->body, data, size * n) == 0 ? size * n : 0;
 }
 
@@ -315,6 +333,7 @@ int http_client_send(struct http_client *c, const struct http_call *call,
 	struct http_request *r = xcalloc(1, sizeof(*r));
 	r->client = c;
 	r->done = call->done;
+	r->piece = call->piece;
 	r->data = call->data;
 	buf_init(&r->body, call->max_bytes);
 	list_append(&c->requests, &r->link);

@@ -20,6 +20,9 @@ struct http_call {
 	bool any_name;		   /* the certificate need not name the URL's host */
 	uint64_t timeout_ms;	   /* whole request */
 	size_t max_bytes;	   /* of the answer's body */
+	/* NULL, or gets the body as it comes, borrowed; done gets none then. False ends the
+	 * request. It must not cancel it. Of an answer with a status of 200 only. */
+	bool (*piece)(void *data, struct bytes piece);
 	/* status 0: no answer, err says why (E_UNAVAILABLE, E_TIMEOUT, E_TOO_BIG). body is
 	 * NUL-ended, borrowed for the call. */
 	void (*done)(void *data, int status, const char *body, size_t len, const struct err *err);

@@ -29,6 +29,9 @@ bool json_is_object(
  * E_INVALID. ret is initialised by the caller. */
 int json_mend(struct bytes data, struct buf *ret, struct err *err);
 
+/* \u0000 in strings becomes \ufffd, in place: cJSON would end a text there. Of JSON that scans. */
+void json_replace_nul(uint8_t *data, size_t len);
+
 /* Unescapes a raw string value (quotes included) into ret_text; false if it is not a string or does
  * not fit or holds NUL. */
 bool json_text(struct bytes raw, char *ret_text, size_t size);

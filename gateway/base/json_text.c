@@ -1,5 +1,7 @@
 #include "gateway/base/json.h"
 
+#include <string.h>
+
 #include "gateway/base/json_chars.h"
 
 static size_t put_utf8(uint32_t code, uint8_t out[4])
@@ -58,4 +60,16 @@ bool json_text(struct bytes raw, char *ret_text, size_t size)
 	}
 	ret_text[len] = '\0';
 	return true;
+}
+
+/* A backslash stands in strings only, with its partner behind it. */
+void json_replace_nul(uint8_t *data, size_t len)
+{
+	for (size_t i = 0; i + 1 < len; i++) {
+		if (data[i] != '\\')
+			continue;
+		if (len - i >= 6 && memcmp(data + i, "\\u0000", 6) == 0)
+			memcpy(data + i, "\\ufffd", 6);
+		i++;
+	}
 }

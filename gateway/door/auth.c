@@ -3,6 +3,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "gateway/base/crypto.h"
+
+#define PASSWORD_MAX 512
+
 /* The token of an Authorization value, or NULL. Clients without a token send the bare word. */
 static const char *header_token(const char *value)
 {
@@ -21,8 +25,26 @@ static const char *header_token(const char *value)
 	return NULL;
 }
 
+/* The password of Basic, or NULL. room holds it. */
+static const char *header_password(const char *value, char room[PASSWORD_MAX])
+{
+	static const char scheme[] = "basic ";
+	size_t len = 0;
+	while (*value == ' ')
+		value++;
+	if (strncasecmp(value, scheme, sizeof scheme - 1) != 0)
+		return NULL;
+	value += sizeof scheme - 1;
+	value += strspn(value, " ");
+	if (!crypto_base64_decode(value, (uint8_t *)room, PASSWORD_MAX - 1, &len))
+		return NULL;
+	room[len] = '\0';
+	char *colon = memchr(room, ':', len);
+	return colon ? colon + 1 : NULL;
+}
+
 /* The query wins over the header, as in Jupyter Server. */
-static const char *find_token(const struct call *r)
+static const char *find_token(const struct call *r, char room[PASSWORD_MAX])
 {
 	const char *token = call_query(r, "token");
 	if (token && *token)
@@ -30,12 +52,15 @@ static const char *find_token(const struct call *r)
 	if (!r->header[HEADER_AUTHORIZATION])
 		return NULL;
 	token = header_token(r->header[HEADER_AUTHORIZATION]);
+	if (!token && r->basic)
+		token = header_password(r->header[HEADER_AUTHORIZATION], room);
 	return token && *token ? token : NULL;
 }
 
 int auth_check(struct call *r, unsigned scopes, struct err *err)
 {
-	const char *token = find_token(r);
+	char room[PASSWORD_MAX];
+	const char *token = find_token(r, room);
 	if (!token)
 		return err_set(err, E_UNAUTHORIZED,
 			"a token is needed: header `Authorization: token ...` or `?token=...`");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gateway/base/json.h"
+#include "gateway/base/json_tree.h"
 #include "gateway/door/auth.h"
 
 #define EXTRA_MAX  (16u << 10)
@@ -102,9 +103,12 @@ int call_json(const struct call *r, struct cJSON **ret, struct err *err)
 		return err_set(err, E_INVALID, "the request's body is no JSON object");
 	if (holds_nul(body))
 		return err_set(err, E_INVALID, "the request's body: a text with NUL (\\u0000)");
-	*ret = cJSON_ParseWithLength((const char *)body.data, body.len);
-	return *ret ? 0 : err_set(err, E_INVALID, "the request's body cannot be read");
+	*ret = json_parse(body, NULL, err);
+	return *ret ? 0 : err_wrap(err, "the request's body");
 }
+
+static const char no_memory[] = "{\"message\":\"the answer is too long, or memory is out\","
+				"\"reason\":\"out_of_memory\"}";
 
 static const char *status_text(int status)
 {
@@ -140,12 +144,18 @@ static void put_head(struct call *r, const char *mime, size_t len)
 	(void)buf_addf(b, "HTTP/1.1 %d %s\r\n", r->status, status_text(r->status));
 	if (mime)
 		(void)buf_addf(b, "Content-Type: %s\r\n", mime);
-	if (r->status != 204)
+	if (r->streams && r->chunks)
+		(void)buf_add_text(b, "Transfer-Encoding: chunked\r\n");
+	else if (!r->streams && r->status != 204)
 		(void)buf_addf(b, "Content-Length: %zu\r\n", len);
 	(void)buf_addf(b, "Connection: %s\r\n", r->close ? "close" : "keep-alive");
 	(void)buf_add_text(b, "X-Content-Type-Options: nosniff\r\n");
 	(void)buf_add(b, r->extra.data, r->extra.len);
 	(void)buf_add_text(b, "\r\n");
+	if (r->extra.code == E_NOMEM) { /* a line that is missing may be one that guards */
+		b->failed = true;
+		b->code = E_NOMEM;
+	}
 }
 
 /* The address that is logged; who may come in never depends on it. */
@@ -173,6 +183,27 @@ static void log_request(const struct call *r)
 		r->owner ? r->owner->name : "-", client_address(r));
 }
 
+static void put_answer(struct call *r, const char *mime, struct bytes body)
+{
+	put_head(r, mime, body.len);
+	if (!r->head && body.len > 0)
+		(void)buf_add(&r->answer, body.data, body.len); /* latched */
+}
+
+/* Half an answer would be worse than none. Without memory for a word about it the carrier hangs up
+ * on an empty one. */
+static void put_failure(struct call *r)
+{
+	r->status = r->answer.code == E_TOO_BIG ? 413 : 500;
+	r->close = true;
+	buf_done(&r->answer);
+	buf_done(&r->extra);
+	put_answer(r, "application/json",
+		(struct bytes){(const uint8_t *)no_memory, sizeof no_memory - 1});
+	if (r->answer.failed)
+		buf_done(&r->answer);
+}
+
 static void answer(struct call *r, int status, const char *mime, struct bytes body)
 {
 	r->status = status;
@@ -180,14 +211,9 @@ static void answer(struct call *r, int status, const char *mime, struct bytes bo
 	if (status == 401 || status == 403)
 		r->door->counters.refused++;
 	auth_cors(r);
-	put_head(r, mime, body.len);
-	if (!r->head && body.len > 0)
-		(void)buf_add(&r->answer, body.data, body.len); /* latched */
-	if (r->answer.failed) {
-		/* Half an answer would be worse than none: the carrier hangs up on an empty one. */
-		buf_done(&r->answer);
-		r->close = true;
-	}
+	put_answer(r, mime, body);
+	if (r->answer.failed)
+		put_failure(r);
 	log_request(r);
 	if (r->carrier)
 		r->answered(r);
@@ -207,13 +233,11 @@ void answer_empty(struct call *r, int status)
 
 void answer_json(struct call *r, int status, struct cJSON *tree)
 {
-	AUTO(freep) char *text = tree ? cJSON_PrintUnformatted(tree) : NULL;
+	AUTO(freep) char *text = tree ? json_print(tree, NULL) : NULL;
 	cJSON_Delete(tree);
 	if (!text) {
-		static const char plain[] =
-			"{\"message\":\"out of memory\",\"reason\":\"no_memory\"}";
 		answer(r, 500, "application/json",
-			(struct bytes){(const uint8_t *)plain, sizeof plain - 1});
+			(struct bytes){(const uint8_t *)no_memory, sizeof no_memory - 1});
 		return;
 	}
 	answer(r, status, "application/json", (struct bytes){(const uint8_t *)text, strlen(text)});
@@ -227,15 +251,76 @@ void answer_error(struct call *r, const struct err *err)
 	(void)cJSON_AddStringToObject(tree, "message", err->text); /* NULL is told by answer_json */
 	(void)cJSON_AddStringToObject(tree, "reason", err_name(err->code));
 	if (err->code == E_UNAUTHORIZED)
-		answer_header(r, "WWW-Authenticate", "Bearer");
+		answer_header(
+			r, "WWW-Authenticate", r->basic ? "Basic realm=\"coppice\"" : "Bearer");
 	if (err->code == E_NO_SPEC)
 		(void)cJSON_AddStringToObject(tree, "short_message", err->text);
 	answer_json(r, err_http_status(err->code), tree);
 }
 
+void answer_begin(struct call *r, const char *mime, void (*on_gone)(void *data), void *data)
+{
+	r->status = 200;
+	r->streams = true;
+	r->on_gone = on_gone;
+	r->stream_data = data;
+	r->door->counters.requests++;
+	auth_cors(r);
+	put_head(r, mime, 0);
+	log_request(r);
+	if (r->carrier)
+		r->answered(r);
+}
+
+size_t answer_backlog(const struct call *r)
+{
+	return r->carrier ? r->answer.len : 0;
+}
+
+bool answer_add(struct call *r, struct bytes piece)
+{
+	struct buf *b = &r->answer;
+	if (!r->carrier || b->failed)
+		return false;
+	if (piece.len == 0 || r->head)
+		return true;
+	if (r->chunks)
+		(void)buf_addf(b, "%zx\r\n", piece.len); /* latched */
+	(void)buf_add(b, piece.data, piece.len);
+	if (r->chunks)
+		(void)buf_add_text(b, "\r\n");
+	r->answered(r);
+	return !b->failed;
+}
+
+void answer_end(struct call *r)
+{
+	r->whole = true;
+	if (!r->carrier) {
+		call_free(r);
+		return;
+	}
+	if (r->chunks && !r->head)
+		(void)buf_add_text(&r->answer, "0\r\n\r\n"); /* latched */
+	r->answered(r);
+}
+
+/* Whoever answers hears of it in time to stop. */
+static void stream_gone(struct call *r)
+{
+	if (r->whole)
+		call_free(r);
+	else if (r->on_gone)
+		r->on_gone(r->stream_data);
+}
+
 void call_gone(struct call *r)
 {
 	r->carrier = NULL;
+	if (r->streams) {
+		stream_gone(r);
+		return;
+	}
 	if (r->status != 0 || !r->dispatched)
 		call_free(r);
 }

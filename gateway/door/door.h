@@ -24,6 +24,7 @@ struct door {
 	struct door_counters counters;
 	struct list sockets; /* of struct socket by link */
 	struct list ready;   /* those with something to pull, by ready */
+	struct list choked;  /* of struct conn: clients that do not read */
 	struct outbox out;
 	uint64_t told[DOOR_TOLD]; /* who was told once that buffers cannot pass (hashes) */
 	unsigned told_next;

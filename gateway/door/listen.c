@@ -37,6 +37,7 @@ static struct conn *conn_of(struct lws *wsi, struct door *d)
 		c = xcalloc(1, sizeof *c);
 		c->door = d;
 		c->wsi = wsi;
+		list_init(&c->choked);
 		lws_set_opaque_user_data(wsi, c);
 	}
 	return c;
@@ -130,8 +131,8 @@ static void on_flush(uv_prepare_t *flush)
 {
 	struct door *d = CONTAINER_OF(flush, struct door, flush);
 	struct list now;
-	if (list_empty(&d->ready))
-		return;
+	choked_turn(d);
+	/* Also where none is ready: one that was may have gone. */
 	(void)uv_idle_stop(&d->awake); /* always 0 */
 	list_init(&now);
 	LIST_EACH_SAFE (at, &d->ready) {
@@ -239,7 +240,7 @@ static int open_lws(struct door *d, const struct listen_address *a, struct err *
 	info.options |= context_info.options;
 	set_vhost(&info, a);
 	d->vhost = lws_create_vhost(d->context, &info);
-	if (!d->vhost)
+	if (!d->vhost || !listen_address_is_open(d->gw->loop, door_port(d)))
 		return err_set(err, E_IO, "cannot listen on %s: address or certificate refused",
 			d->gw->config.listen);
 	return 0;
@@ -247,15 +248,15 @@ static int open_lws(struct door *d, const struct listen_address *a, struct err *
 
 static char *base_path(const char *base_url)
 {
-	AUTO(buf_done) struct buf b;
 	size_t len = strlen(base_url);
 	while (len > 0 && base_url[len - 1] == '/')
 		len--;
-	buf_init(&b, 1024);
-	if (len > 0 && base_url[0] != '/')
-		(void)buf_add_text(&b, "/"); /* checked below */
-	(void)buf_add(&b, base_url, len);
-	return b.data && !b.failed ? (char *)buf_take(&b, NULL) : xstrdup("");
+	bool bare = len > 0 && base_url[0] != '/';
+	char *path = xcalloc(1, len + 2);
+	path[0] = '/';
+	memcpy(path + bare, base_url, len);
+	path[bare + len] = '\0';
+	return path;
 }
 
 static void init(struct door *d, struct gateway *gw)
@@ -265,6 +266,7 @@ static void init(struct door *d, struct gateway *gw)
 	d->base = base_path(gw->config.base_url ? gw->config.base_url : "");
 	list_init(&d->sockets);
 	list_init(&d->ready);
+	list_init(&d->choked);
 	outbox_init(&d->out);
 	/* Neither can fail; they do not keep the loop alive. */
 	(void)uv_prepare_init(gw->loop, &d->flush);

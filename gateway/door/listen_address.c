@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <uv.h>
 
 #include "gateway/base/base.h"
 
@@ -91,4 +92,37 @@ int listen_address_probe(const struct listen_address *a, struct err *err)
 	if (fd >= 0)
 		(void)close(fd); /* nothing was written */
 	return status;
+}
+
+struct search {
+	int port;
+	bool found;
+};
+
+static int port_of(const struct sockaddr_storage *at)
+{
+	if (at->ss_family == AF_INET)
+		return ntohs(((const struct sockaddr_in *)(const void *)at)->sin_port);
+	if (at->ss_family == AF_INET6)
+		return ntohs(((const struct sockaddr_in6 *)(const void *)at)->sin6_port);
+	return 0;
+}
+
+static void look(uv_handle_t *handle, void *data)
+{
+	struct search *s = data;
+	struct sockaddr_storage at = {0};
+	socklen_t len = sizeof at, size = sizeof(int);
+	int fd, listens = 0;
+	if (uv_handle_get_type(handle) == UV_POLL && uv_fileno(handle, &fd) == 0 &&
+		getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens &&
+		getsockname(fd, (struct sockaddr *)&at, &len) == 0)
+		s->found = s->found || port_of(&at) == s->port;
+}
+
+bool listen_address_is_open(struct uv_loop_s *loop, int port)
+{
+	struct search s = {.port = port};
+	uv_walk(loop, look, &s);
+	return s.found;
 }

@@ -17,10 +17,13 @@ struct conn {
 	struct chunked chunks;
 	bool body_done;	 /* nothing of this request is still to come */
 	bool unmeasured; /* a POST without a length: lws waits for a body for ever */
+	bool nul;	 /* in a header of this request */
 	bool held;	 /* nothing is read while an answer is awaited */
+	bool stopped;	 /* nothing is read while nothing can be written */
 	bool draining;	 /* answered; what still comes is thrown away */
 	uint64_t drained;
 	struct socket *socket;
+	struct list choked; /* in the door's, while the line may be full */
 };
 
 /* listen_http.c; each returns what the lws callback returns: not 0 closes. */
@@ -31,7 +34,15 @@ int http_writable(struct conn *c);
 void http_gone(struct conn *c);
 /* Makes c->r from the headers that were read. False: not to be understood. */
 bool http_read_request(struct conn *c);
-bool http_copy_header(struct lws *wsi, enum lws_token_indexes token, char **ret);
+bool http_copy_header(struct conn *c, enum lws_token_indexes token, char **ret);
+/* Of the headers that were copied for this request. */
+int http_check_text(const struct conn *c, struct err *err);
+
+/* listen_choked.c */
+/* After an answer was written. */
+void choked_look(struct conn *c);
+/* Once per loop turn, before it waits. */
+void choked_turn(struct door *d);
 
 /* listen_ws.c */
 /* in: the Upgrade header's value, which lws looks at again after this call. */

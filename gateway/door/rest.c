@@ -1,6 +1,10 @@
 #include "gateway/door/rest.h"
 
 #include <cjson/cJSON.h>
+#include <stdlib.h>
+
+#define LIMIT	  100u
+#define LIMIT_MAX 1000u
 
 const char *rest_text(const struct cJSON *body, const char *key)
 {
@@ -46,6 +50,21 @@ int rest_check(const struct cJSON *body, const char *where, const struct rest_me
 			return err_set(err, E_INVALID, "%s%s must be %s", where, members[i].key,
 				kinds[members[i].kind]);
 	}
+	return 0;
+}
+
+int rest_limit(const struct call *r, unsigned *ret, struct err *err)
+{
+	const char *text = call_query(r, "limit");
+	char *end;
+	*ret = LIMIT;
+	if (!text || !*text)
+		return 0;
+	unsigned long limit = strtoul(text, &end, 10);
+	if (*end || *text == '-' || limit == 0 || limit > LIMIT_MAX)
+		return err_set(err, E_INVALID, "limit: `%.40s` is not a number from 1 to %u", text,
+			LIMIT_MAX);
+	*ret = (unsigned)limit;
 	return 0;
 }
 

@@ -19,6 +19,9 @@ struct rest_member {
 int rest_check(const struct cJSON *body, const char *where, const struct rest_member *members,
 	size_t n, struct err *err);
 
+/* ?limit=, from 1 to 1000, else 100. E_INVALID. */
+int rest_limit(const struct call *r, unsigned *ret, struct err *err);
+
 /* Location: base_url, path, id. */
 void rest_location(struct call *r, const char *path, const char *id);
 

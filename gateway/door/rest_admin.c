@@ -25,7 +25,7 @@ static void add_door_metrics(const struct door *d, struct buf *b)
 		const char *end = gauge ? "" : "_total";
 		(void)buf_addf(b, "# TYPE coppice_door_%s%s %s\ncoppice_door_%s%s %.0f\n",
 			item->string, end, gauge ? "gauge" : "counter", item->string, end,
-			item->valuedouble); /* what fits is shown */
+			item->valuedouble); /* latched */
 	}
 	cJSON_Delete(counters);
 }
@@ -33,9 +33,14 @@ static void add_door_metrics(const struct door *d, struct buf *b)
 static void metrics_get(struct call *r)
 {
 	AUTO(buf_done) struct buf text;
+	struct err err;
 	buf_init(&text, METRICS_MAX);
 	admin_metrics(r->door->gw, &text);
 	add_door_metrics(r->door, &text);
+	if (buf_check(&text, "the figures", &err) != 0) {
+		answer_error(r, &err);
+		return;
+	}
 	answer_bytes(r, 200, "text/plain; version=0.0.4; charset=utf-8",
 		(struct bytes){text.data, text.len});
 }
@@ -43,7 +48,8 @@ static void metrics_get(struct call *r)
 static void show_get(struct call *r)
 {
 	struct err err;
-	struct cJSON *tree = admin_show(r->door->gw, r->param[0]);
+	bool routes = strcmp(r->param[0], "routes") == 0; /* the door's own */
+	struct cJSON *tree = routes ? route_show() : admin_show(r->door->gw, r->param[0]);
 	if (tree && strcmp(r->param[0], "counters") == 0)
 		(void)cJSON_AddItemToObject(tree, "door", door_counters(r->door)); /* or not */
 	if (tree) {

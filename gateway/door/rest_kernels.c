@@ -3,6 +3,7 @@
 
 #include "gateway/door/rest.h"
 #include "gateway/door/route.h"
+#include "gateway/door/start_wait.h"
 
 static int find(struct call *r, struct desk **ret, struct err *err)
 {
@@ -22,31 +23,42 @@ static int check_start(const struct cJSON *body, struct err *err)
 }
 
 /* `env` belongs to this request alone: it travels in it and is kept nowhere else. */
-static void list_post(struct call *r)
+static void start(struct call *r, struct cJSON *body)
 {
 	struct err err = {0};
 	struct desk *desk = NULL;
+	const struct kernels_start what = {
+		.owner = r->owner,
+		.spec_name = rest_text(body, "name"),
+		.kernel_id = rest_text(body, "kernel_id"),
+		.env = rest_object(body, "env"),
+		.path = rest_text(body, "path"),
+	};
+	int status = kernels_start(r->door->gw->kernels, &what, &desk, &err);
+	if (status != 0 && start_wait(r, body, &err, start))
+		return;
+	cJSON_Delete(body);
+	if (status != 0) {
+		start_refuse(r, &err);
+		return;
+	}
+	rest_location(r, "/api/kernels/", desk_id(desk));
+	answer_json(r, 201, desk_model(desk));
+}
+
+static void list_post(struct call *r)
+{
+	struct err err = {0};
 	struct cJSON *body = NULL;
 	int status = call_json(r, &body, &err);
 	if (status == 0)
 		status = check_start(body, &err);
 	if (status == 0) {
-		struct kernels_start start = {
-			.owner = r->owner,
-			.spec_name = rest_text(body, "name"),
-			.kernel_id = rest_text(body, "kernel_id"),
-			.env = rest_object(body, "env"),
-			.path = rest_text(body, "path"),
-		};
-		status = kernels_start(r->door->gw->kernels, &start, &desk, &err);
-	}
-	cJSON_Delete(body);
-	if (status != 0) {
-		answer_error(r, &err);
+		start(r, body);
 		return;
 	}
-	rest_location(r, "/api/kernels/", desk_id(desk));
-	answer_json(r, 201, desk_model(desk));
+	cJSON_Delete(body);
+	answer_error(r, &err);
 }
 
 static void kernel_get(struct call *r)

@@ -4,6 +4,7 @@
 
 #include "gateway/door/rest.h"
 #include "gateway/door/route.h"
+#include "gateway/door/start_wait.h"
 
 static void list_get(struct call *r)
 {
@@ -41,22 +42,34 @@ static int read_body(struct call *r, struct cJSON **ret, struct err *err)
 	return status == 0 ? check_body(*ret, err) : status;
 }
 
-static void list_post(struct call *r)
+static void create(struct call *r, struct cJSON *body)
 {
 	struct err err = {0};
-	struct cJSON *body = NULL, *model = NULL;
-	int status = read_body(r, &body, &err);
-	if (status == 0)
-		status = sessions_create(r->door->gw->sessions, r->owner, body, &model, &err);
+	struct cJSON *model = NULL;
+	int status = sessions_create(r->door->gw->sessions, r->owner, body, &model, &err);
+	if (status != 0 && start_wait(r, body, &err, create))
+		return;
 	cJSON_Delete(body);
 	if (status != 0) {
-		answer_error(r, &err);
+		start_refuse(r, &err);
 		return;
 	}
 	const char *id = rest_text(model, "id");
 	if (id)
 		rest_location(r, "/api/sessions/", id);
 	answer_json(r, 201, model);
+}
+
+static void list_post(struct call *r)
+{
+	struct err err = {0};
+	struct cJSON *body = NULL;
+	if (read_body(r, &body, &err) == 0) {
+		create(r, body);
+		return;
+	}
+	cJSON_Delete(body);
+	answer_error(r, &err);
 }
 
 static void session_get(struct call *r)
@@ -67,15 +80,31 @@ static void session_get(struct call *r)
 	answer_model(r, 200, model, &err); /* err has the code */
 }
 
+static void patch(struct call *r, struct cJSON *body)
+{
+	struct err err = {0};
+	struct cJSON *model = NULL;
+	int status =
+		sessions_patch(r->door->gw->sessions, r->owner, r->param[0], body, &model, &err);
+	if (status != 0 && start_wait(r, body, &err, patch))
+		return;
+	cJSON_Delete(body);
+	if (status != 0)
+		start_refuse(r, &err);
+	else
+		answer_json(r, 200, model);
+}
+
 static void session_patch(struct call *r)
 {
 	struct err err = {0};
-	struct cJSON *body = NULL, *model = NULL;
-	if (read_body(r, &body, &err) == 0)
-		(void)sessions_patch(r->door->gw->sessions, r->owner, r->param[0], body, &model,
-			&err); /* err has the code */
+	struct cJSON *body = NULL;
+	if (read_body(r, &body, &err) == 0) {
+		patch(r, body);
+		return;
+	}
 	cJSON_Delete(body);
-	answer_model(r, 200, model, &err);
+	answer_error(r, &err);
 }
 
 static void on_deleted(void *data)

@@ -1,5 +1,6 @@
 #include "gateway/door/route.h"
 
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +8,9 @@
 
 static const struct route *const tables[] = {rest_kernels_routes, rest_sessions_routes,
 	rest_channels_routes, rest_kernelspecs_routes, rest_api_routes, rest_page_routes,
-	rest_admin_routes};
+	rest_admin_routes, rest_history_routes, rest_git_routes, rest_conversations_routes,
+	rest_chat_routes, rest_render_routes, rest_store_routes, rest_forget_routes,
+	rest_log_routes, rest_openapi_routes, rest_interchange_routes};
 
 static void drop_params(char *params[PARAMS_MAX])
 {
@@ -70,6 +73,20 @@ static const struct route *find(struct call *r, const char *path, unsigned *ret_
 	return NULL;
 }
 
+size_t route_body_max(const struct call *r)
+{
+	char *params[PARAMS_MAX] = {0};
+	const char *path = call_path(r);
+	size_t max = BODY_MAX;
+	for (unsigned t = 0; path && t < ARRAY_LEN(tables); t++)
+		for (const struct route *row = tables[t]; row->path; row++)
+			if (row->scopes & ROUTE_LARGE && row->method == r->method &&
+				route_match(row->path, path, params))
+				max = BODY_LARGE_MAX;
+	drop_params(params);
+	return max;
+}
+
 static void refuse_method(struct call *r, unsigned methods)
 {
 	char allow[64] = "OPTIONS";
@@ -99,6 +116,28 @@ static void refuse_path(struct call *r)
 	answer_error(r, &err);
 }
 
+static void show_row(const struct route *row, struct cJSON *rows)
+{
+	static const char *const names[] = {"read", "run", "admin"}; /* of enum scope, in order */
+	struct cJSON *tree = cJSON_CreateObject();
+	(void)cJSON_AddStringToObject(tree, "method", method_name(row->method)); /* or less */
+	(void)cJSON_AddStringToObject(tree, "path", row->path);
+	struct cJSON *scopes = cJSON_AddArrayToObject(tree, "scopes");
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+		if (row->scopes & 1u << i)
+			(void)cJSON_AddItemToArray(scopes, cJSON_CreateString(names[i]));
+	(void)cJSON_AddItemToArray(rows, tree);
+}
+
+struct cJSON *route_show(void)
+{
+	struct cJSON *rows = cJSON_CreateArray();
+	for (unsigned t = 0; t < ARRAY_LEN(tables); t++)
+		for (const struct route *row = tables[t]; row->path; row++)
+			show_row(row, rows);
+	return rows;
+}
+
 void route_dispatch(struct call *r)
 {
 	struct err err = {0};
@@ -111,6 +150,7 @@ void route_dispatch(struct call *r)
 	}
 	const char *path = call_path(r);
 	const struct route *row = path ? find(r, path, &methods) : NULL;
+	r->basic = row && row->scopes & ROUTE_BASIC;
 	if (row && row->scopes != 0 && auth_check(r, row->scopes, &err) != 0)
 		answer_error(r, &err);
 	else if (row)

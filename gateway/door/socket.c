@@ -38,6 +38,8 @@ static void on_replaced(void *data)
 	struct socket *s = data;
 	s->client = NULL;
 	s->mute = true;
+	if (s->close_code != 0)
+		return; /* it is patient already */
 	s->patience.fire = on_replaced_late;
 	timer_start(s->door->gw->clock, &s->patience, CLOSE_PATIENCE_MS);
 }

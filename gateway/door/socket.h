@@ -12,8 +12,9 @@
 /* What carries it: listen_ws.c, or a fake one in tests. */
 struct carrier {
 	/* Takes all of it (what the socket buffer has no room for is copied), or < 0: it is broken.
-	 * data has OUTBOX_HEADROOM writable bytes before it. */
-	int (*write)(void *wire, uint8_t *data, size_t len);
+	 * data has OUTBOX_HEADROOM writable bytes before it. out may be NULL, else the system notes
+	 * there how much of it went, if it can. */
+	int (*write)(void *wire, uint8_t *data, size_t len, struct mmsghdr *out);
 	/* Part of the last write still waits. socket_writable() is called when it went. */
 	bool (*busy)(void *wire);
 	/* socket_writable() will be called from the loop. */

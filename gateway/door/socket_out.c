@@ -8,7 +8,7 @@
 #define TURN_BYTES  (1u << 20) /* one socket's share of a loop turn */
 #define NOTICES_MAX 32
 #define SLACK_BYTES 128 /* pongs since socket_base() */
-#define WRAP_BYTES  512 /* what the legacy form adds to a message, about */
+#define WRAP_BYTES  512 /* what the legacy form adds to a message, beside its ids */
 
 struct notice {
 	struct list link;
@@ -179,6 +179,13 @@ static int prepare(struct socket *s, struct err *err)
 	return 0;
 }
 
+/* The legacy form says both ids once more; a character of them may take six there. */
+static bool is_too_large(const struct socket *s, const struct jmsg *m)
+{
+	size_t ids = 6 * (strlen(m->msg_id) + strlen(m->msg_type));
+	return (s->traits & TRAIT_CAPPED) && m->frame.len + WRAP_BYTES + ids > CAPPED_MAX;
+}
+
 static bool pull(struct socket *s)
 {
 	struct err err = {0};
@@ -188,7 +195,7 @@ static bool pull(struct socket *s)
 	else if (!s->client || client_next(s->client, &e) != 1)
 		return false;
 	keep_session(s, e->msg);
-	if ((s->traits & TRAIT_CAPPED) && e->msg->frame.len + WRAP_BYTES > CAPPED_MAX)
+	if (is_too_large(s, e->msg))
 		e = substitute(s, e);
 	s->entry = e;
 	if (e && prepare(s, &err) == 0)
@@ -237,7 +244,9 @@ static int write_block(struct socket *s)
 		return 0;
 	s->sent.total += len;
 	s->door->counters.bytes_out += len;
-	return s->carrier->write(s->wire, outbox_data(out), len);
+	struct mmsghdr *note =
+		s->client ? client_writes(s->client, s->entry ? s->entry->number : 0, len) : NULL;
+	return s->carrier->write(s->wire, outbox_data(out), len, note);
 }
 
 /* The next writes go on from here when there is room again. */
@@ -252,14 +261,17 @@ static bool must_wait(struct socket *s, uint64_t from)
 }
 
 /* All that was to be said was said, or is not to be said any more; not so while the rest is still
- * being read from the journal's file. */
+ * being read from the journal's file. At the door's end the client is let go of when the
+ * carrier is gone: a peer that answers the close has read what came before it, though TCP may not
+ * have acknowledged it yet. Before that nobody is to wait for a peer that may never answer. */
 static void end(struct socket *s)
 {
 	if (s->close_code == 0 || s->carrier->busy(s->wire))
 		return;
 	if (!s->mute && s->client && client_waits(s->client))
 		return;
-	socket_detach(s);
+	if (!s->door->closing)
+		socket_detach(s);
 	s->unacked_max = socket_unacked(s);
 	s->peer_closed = true;
 	s->carrier->close(s->wire, s->close_code, s->close_reason);

@@ -112,6 +112,17 @@ static cJSON *show_slots(const struct gateway *gw)
 	return rows;
 }
 
+static cJSON *show_pool(const struct gateway *gw)
+{
+	cJSON *row = pool_show(gw->kernels->pool);
+	add_number(row, "places", kernels_places(gw->kernels));
+	add_number(row, "owned", gw->kernels->n_alive);
+	add_number(row, "waiting", gw->kernels->waiting.n);
+	add_number(row, "waited", gw->kernels->waiting.served);
+	add_number(row, "refused", gw->kernels->waiting.refused);
+	return row;
+}
+
 static cJSON *show_sessions(const struct gateway *gw)
 {
 	cJSON *rows = cJSON_CreateArray();
@@ -177,6 +188,9 @@ static cJSON *show_counters(const struct gateway *gw)
 	add_number(row, "restarts", c->restarts);
 	add_number(row, "culled", c->culled);
 	add_number(row, "missed", c->missed);
+	add_number(row, "recorded", c->recorded);
+	add_number(row, "not_recorded", c->not_recorded);
+	add_number(row, "unrecorded", gw->kernels->n_unrecorded);
 	cJSON *executions = cJSON_AddObjectToObject(row, "executions");
 	for (unsigned i = EXECUTION_OK; i < EXECUTION_STATUSES; i++)
 		add_number(executions, execution_status_name(i), c->executions[i]);
@@ -193,6 +207,7 @@ struct cJSON *admin_show(const struct gateway *gw, const char *what)
 		{"executions", show_executions},
 		{"clients", show_clients},
 		{"slots", show_slots},
+		{"pool", show_pool},
 		{"sessions", show_sessions},
 		{"engine", show_engine},
 		{"config", show_config},

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gateway/spine/desk.h"
+#include "gateway/spine/gap.h"
 #include "gateway/spine/merge.h"
 #include "gateway/spine/notice.h"
 #include "gateway/spine/relay.h"
@@ -21,8 +22,8 @@ struct client {
 	bool told; /* on_readable was said, nothing was pulled down to the end since */
 	struct client_socket socket;
 	struct cursor cursor;
-	struct entry *first[2]; /* delivered before what the cursor gives: greeting, or notice and
-				   entry */
+	struct entry *first; /* delivered before all else: greeting, or what was pulled ahead */
+	struct gap gap;	     /* what is told in the place of what was cut, before the cursor */
 	struct timer tell_timer;
 	struct live_client *row; /* where its cursor outlives us, or NULL */
 	uint64_t had; /* by the numbers of the earlier gateway: everything before it; 0: no more
@@ -52,21 +53,29 @@ static void on_tell_timer(struct timer *t)
 	tell(CONTAINER_OF(t, struct client, tell_timer));
 }
 
-/* What was pulled ahead and not handed out is pulled again later. */
-static void drop_first(struct client *c)
+/* Where it goes on if what was handed out from `unsent` on (0: nothing of it) is lost. */
+static uint64_t stands_at(const struct client *c, uint64_t unsent)
 {
-	for (size_t i = 0; i < ARRAY_LEN(c->first); i++) {
-		struct entry *e = TAKE(c->first[i]);
-		if (e && e->number < c->cursor.next)
-			cursor_seek(&c->cursor, e->number);
-		entry_unref(e);
-	}
+	uint64_t at = c->cursor.next;
+	if (c->first && c->first->number < at)
+		at = c->first->number;
+	if (unsent > 0 && unsent < at)
+		at = unsent;
+	return gap_resume(&c->gap, at);
+}
+
+static void go_back(struct client *c, uint64_t first_undelivered)
+{
+	cursor_seek(&c->cursor, stands_at(c, first_undelivered));
+	entry_unref(TAKE(c->first));
+	gap_drop(&c->gap);
 }
 
 static void client_free(struct client *c)
 {
 	timer_stop(c->desk->gw->clock, &c->tell_timer);
-	drop_first(c);
+	entry_unref(c->first);
+	gap_drop(&c->gap);
 	cursor_done(&c->cursor);
 	list_remove(&c->link);
 	if (c->row && !c->desk->leaving)
@@ -115,10 +124,12 @@ static struct client *client_new(struct desk *d, const char *session_id)
 void client_restore(struct desk *d, struct live_client *row, uint64_t last)
 {
 	row->session_id[sizeof row->session_id - 1] = '\0';
-	uint64_t next = row->next > last + 1 ? last + 1 : row->next;
+	uint64_t had = live_client_had(row);
+	uint64_t next = had > last + 1 ? last + 1 : had;
 	struct client *c = client_make(d, row->session_id, row->number, next > 0 ? next : 1);
+	live_client_wrote(row, c->cursor.next);
 	c->row = row;
-	c->had = row->next > last + 1 ? row->next : 0;
+	c->had = had > last + 1 ? had : 0;
 }
 
 static struct client *find_session(const struct desk *d, const char *session_id)
@@ -139,16 +150,9 @@ static void greet(struct client *c)
 {
 	if (!desk_is_busy(c->desk))
 		return;
-	AUTO(jmsg_unrefp) struct jmsg *m = notice_status_message(c->desk, "busy");
+	AUTO(jmsg_unrefp) struct jmsg *m = notice_status_message(c->desk, "busy", NULL);
 	if (m)
-		c->first[0] = entry_new(m, c->cursor.next, c->number);
-}
-
-static void go_back(struct client *c, uint64_t first_undelivered)
-{
-	drop_first(c);
-	if (first_undelivered > 0 && first_undelivered < c->cursor.next)
-		cursor_seek(&c->cursor, first_undelivered);
+		c->first = entry_new(m, c->cursor.next, c->number);
 }
 
 static void replace(struct client *c)
@@ -208,7 +212,7 @@ void client_detach(struct client *c, uint64_t first_undelivered)
 	if (c->keeps && !d->ending && !d->dead) {
 		go_back(c, first_undelivered);
 		if (c->row)
-			c->row->next = c->cursor.next;
+			live_client_wrote(c->row, c->cursor.next);
 		cursor_done(&c->cursor);
 		c->closing = false;
 		list_remove(&c->link);
@@ -235,56 +239,55 @@ static bool is_for(const struct client *c, const struct entry *e)
 	return e->to == JOURNAL_TO_ALL || e->to == c->number;
 }
 
-/* Puts "so much is missing" before what comes next. */
+/* The cursor stands behind the gap; what was pulled from there is pulled again. */
 static void tell_missed(struct client *c, uint64_t missed, struct entry *then)
 {
-	char text[160];
 	struct desk *d = c->desk;
-	(void)snprintf(text, sizeof text,
-		"[coppice] %llu messages of this kernel are missing here: its journal's bound "
-		"was reached before they were read.\n",
-		(unsigned long long)missed); /* fits */
+	if (then)
+		cursor_seek(&c->cursor, then->number);
+	entry_unref(then);
+	uint64_t to = c->cursor.next;
 	d->kernels->count.missed += missed;
-	AUTO(jmsg_unrefp) struct jmsg *m = notice_stream_message(d, NULL, text);
-	if (m)
-		c->first[0] = entry_new(m, then ? then->number : c->cursor.next, c->number);
-	c->first[1] = then;
-}
-
-static struct entry *take_first(struct client *c)
-{
-	return c->first[0] ? TAKE(c->first[0]) : TAKE(c->first[1]);
-}
-
-static int pull(struct client *c, struct entry **ret)
-{
-	struct entry *e = take_first(c);
-	while (!e) {
-		uint64_t missed = 0;
-		struct entry *next = NULL;
-		int rc = cursor_next(&c->cursor, &missed, &next);
-		if (next && !is_for(c, next)) {
-			entry_unref(next);
-			next = NULL;
-		}
-		if (missed > 0) {
-			tell_missed(c, missed, next);
-			e = take_first(c);
-			continue;
-		}
-		if (rc == 0) {
-			c->told = false;
-			return 0;
-		}
-		e = next;
-	}
-	*ret = e;
-	return 1;
+	if (!gap_open(&c->gap, d, c->number, to - missed, to))
+		log_error(&d->log, "gap_not_told missed=%llu error=\"out of memory\"",
+			(unsigned long long)missed);
 }
 
 static bool pulled_ahead(const struct client *c)
 {
-	return c->first[0] || c->first[1];
+	return c->first || !gap_is_told(&c->gap);
+}
+
+/* 1: the cursor's next entry that is for this client; 0: none, or a gap comes first. */
+static int read_on(struct client *c, struct entry **ret)
+{
+	for (;;) {
+		uint64_t missed = 0;
+		struct entry *e = NULL;
+		int rc = cursor_next(&c->cursor, &missed, &e);
+		if (missed > 0) {
+			tell_missed(c, missed, e);
+			return 0;
+		}
+		if (rc == 0)
+			return 0;
+		if (is_for(c, e)) {
+			*ret = e;
+			return 1;
+		}
+		entry_unref(e);
+	}
+}
+
+static int pull(struct client *c, struct entry **ret)
+{
+	do {
+		*ret = c->first ? TAKE(c->first) : gap_take(&c->gap);
+		if (*ret || read_on(c, ret) == 1)
+			return 1;
+	} while (pulled_ahead(c));
+	c->told = false;
+	return 0;
 }
 
 /* Takes in what follows e as far as it can; the one that does not fit waits in first. */
@@ -294,16 +297,15 @@ static struct entry *merge(struct client *c, struct entry *e)
 	uint64_t next_number = c->cursor.next;
 	if (pulled_ahead(c) || !merge_begin(&g, e))
 		return e;
-	for (struct entry *next; !pulled_ahead(c) && pull(c, &next) == 1;) {
+	for (struct entry *next; !pulled_ahead(c) && read_on(c, &next) == 1;) {
 		if (merge_add(&g, next))
 			entry_unref(next);
 		else
-			c->first[0] = next;
+			c->first = next;
 	}
 	struct entry *whole = merge_end(&g);
 	if (!whole) { /* out of memory: one by one then */
-		drop_first(c);
-		cursor_seek(&c->cursor, next_number);
+		go_back(c, next_number);
 		return e;
 	}
 	entry_unref(e);
@@ -322,15 +324,15 @@ int client_next(struct client *c, struct entry **ret)
 	return 1;
 }
 
+struct mmsghdr *client_writes(struct client *c, uint64_t unsent, size_t block)
+{
+	return c->row ? live_client_writes(c->row, stands_at(c, unsent), block) : NULL;
+}
+
 void client_wrote(struct client *c, uint64_t unsent)
 {
-	uint64_t next = c->cursor.next;
-	if (!c->row)
-		return;
-	for (size_t i = 0; i < ARRAY_LEN(c->first); i++)
-		if (c->first[i] && c->first[i]->number < next)
-			next = c->first[i]->number;
-	c->row->next = unsent > 0 && unsent < next ? unsent : next;
+	if (c->row)
+		live_client_wrote(c->row, stands_at(c, unsent));
 }
 
 bool client_waits(const struct client *c)

@@ -40,6 +40,10 @@ int client_receive(struct client *c, struct jmsg *m, struct err *err);
 /* 1: the next entry for this client (caller unrefs); 0: nothing now, on_readable will tell. For one
  * that is far behind, stream texts are merged (merge.h): number is then the first one's. */
 int client_next(struct client *c, struct entry **ret);
+/* A block of so many bytes is about to be written with what client_next gave so far, but for
+ * entries from unsent on (0: all of it). Where the system is to note how much of it went, by
+ * sendmmsg; or NULL. */
+struct mmsghdr *client_writes(struct client *c, uint64_t unsent, size_t block);
 /* What client_next gave is on its way for certain, but for entries from unsent on (0: all of it).
  */
 void client_wrote(struct client *c, uint64_t unsent);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/spine/magic.h"
 #include "gateway/spine/notice.h"
 #include "gateway/spine/relay.h"
 #include "gateway/spine/sessions.h"
@@ -50,6 +51,7 @@ struct cJSON *desk_model(const struct desk *d)
 	cJSON_AddNumberToObject(model, "connections", (double)clients_attached(d));
 	if (d->reason[0])
 		cJSON_AddStringToObject(model, "reason", d->reason);
+	scribe_add(d, model);
 	return model;
 }
 
@@ -128,7 +130,8 @@ static void die(struct desk *d, const char *reason)
 	log_warn(&d->log, "kernel_dead reason=\"%s\"", d->reason);
 	requests_abort(d, true);
 	notice_break(d, "dead", JOURNAL_TO_ALL);
-	survive_forget(d);
+	live_restarts(d->live, false); /* it was carried out, in vain */
+	survive_record(d);
 	clients_close(d, JOURNAL_TO_ALL, 1000, "the kernel is dead");
 }
 
@@ -148,15 +151,40 @@ static void on_restarted(void *data, const struct err *err)
 	tell_waiters(d, err);
 }
 
+/* Its container is gone: a kernel that is ready takes its place, if there is one. */
+static void take_another(struct desk *d)
+{
+	struct pool *pool = d->kernels->pool;
+	struct kernel *old = d->kernel;
+	const struct kernel_start start = {.id = d->id,
+		.owner = d->owner->name,
+		.spec = kernel_spec(old),
+		.env = kernel_env(old)};
+	struct kernel_watcher watcher = desk_watcher(d);
+	if (kernel_has_place(old) || !pool_take(pool, &start, &watcher, &d->kernel))
+		return;
+	survive_record(d);
+	pool_end_kernel(pool, old);
+}
+
+void desk_new_epoch(struct desk *d)
+{
+	d->epoch = (uint64_t)clock_wall_us(d->gw->clock);
+	d->death.known = false;
+	live_epoch(d->live, d->epoch);
+}
+
 static void start_again(struct desk *d)
 {
-	d->dead = false;
+	d->dead = d->from_pool = false;
 	d->reason[0] = '\0';
 	d->shutdown_ms = d->exit_ms = d->ready_ms = 0;
 	d->open = false;
 	timer_stop(d->gw->clock, &d->exit_timer);
 	acks_forget(d);
+	desk_new_epoch(d);
 	d->kernels->count.restarts++;
+	take_another(d);
 	kernel_restart(d->kernel, on_restarted, d);
 }
 
@@ -186,18 +214,23 @@ static void on_ready(void *data, const struct jmsg *reply)
 	if (*reply->session)
 		(void)copy_text(
 			d->session, sizeof d->session, reply->session, strlen(reply->session));
-	d->open = d->was_ready = true;
+	d->was_ready = true;
+	live_restarts(d->live, false);
+	survive_ready(d);
+	d->open = !d->adopting; /* else survive_settled() opens it */
+	d->asked = d->adopting;
 	d->ready_ms = clock_now_ms(d->gw->clock);
 	log_info(&d->log, "kernel_ready");
 	kernel_hold(d->kernel, d->held);
-	if (d->adopting && queue_busy(&d->queue))
+	if (d->adopting && requests_run(&d->requests))
 		desk_set_busy(d, true);
 	else if (!d->adopting)
 		notice_status(d, "idle", NULL, JOURNAL_TO_ALL);
 	if (d->others_untold)
 		timer_start(d->gw->clock, &d->restart_timer, REATTACH_MS);
 	d->others_untold = false;
-	queue_open(d);
+	if (d->open)
+		queue_open(d);
 	journal_turn(d->journal);
 }
 
@@ -213,7 +246,7 @@ static void on_message(void *data, struct jmsg *m)
 static void on_turn(void *data)
 {
 	struct desk *d = data;
-	if (d->adopting && d->open)
+	if (d->adopting && d->ready_ms > 0)
 		survive_settled(d);
 	journal_turn(d->journal);
 }
@@ -246,6 +279,8 @@ static void on_death(void *data, const struct kernel_death *death)
 	bool by_user = lately(d, d->exit_ms, EXIT_EXPECTED_MS) && death->cause == DEATH_EXIT;
 	bool stable = d->ready_ms > 0 && clock_now_ms(d->gw->clock) - d->ready_ms >= STABLE_MS;
 	d->open = d->adopting = false;
+	d->death.known = true;
+	d->death.how = *death;
 	d->kernels->count.deaths++;
 	if (lately(d, d->shutdown_ms, SHUTDOWN_EXPECTED_MS)) {
 		requests_abort(d, true);
@@ -293,8 +328,19 @@ static void on_pressure(void *data, bool over)
 static void on_written(void *data, uint64_t last)
 {
 	struct desk *d = data;
+	live_written(d->live, last);
+	scribe_written(d);
 	if (!d->ending)
 		acks_written(d, last);
+}
+
+/* What an earlier gateway's clients were answered: a message that comes again is not run again. */
+static void on_kept(void *data, struct bytes frame, uint64_t number, uint64_t to)
+{
+	struct desk *d = data;
+	AUTO(jmsg_unrefp) struct jmsg *m = NULL;
+	if (jmsg_from_frame(frame, &m, NULL) == 0)
+		answers_add_reply(&d->requests.answers, m, number, to);
 }
 
 static void on_trouble(void *data, const char *text)
@@ -303,6 +349,7 @@ static void on_trouble(void *data, const char *text)
 	log_error(&d->log, "journal_disk error=\"%s\"", text);
 	notice_text(d, JOURNAL_TO_ALL,
 		"The gateway's disk failed: only recent output is kept for clients that are away.");
+	scribe_look_soon(d);
 }
 
 static void desk_free(void *data)
@@ -314,22 +361,26 @@ static void desk_free(void *data)
 	past_free(d->past);
 	requests_done(&d->requests);
 	queue_done(&d->queue);
+	repeats_done(&d->repeats);
 	jmsg_unref(d->info);
 	free(d->name);
 	free(d->path);
+	list_remove(&d->link);
 	free(d);
 	kernels_freed(ks);
 }
 
 void desk_release(struct desk *d)
 {
-	if (!d->ending || d->kernel || !d->journal || clients_attached(d) > 0)
+	if (!d->ending || d->kernel || !d->journal || clients_attached(d) > 0 || scribe_holds(d))
 		return;
 	clients_drop_gone(d, 0);
+	magic_drop(d);
 	timer_stop(d->gw->clock, &d->requests.half_timer);
 	timer_stop(d->gw->clock, &d->restart_timer);
 	timer_stop(d->gw->clock, &d->exit_timer);
 	acks_stop(d);
+	scribe_done(d);
 	struct journal *j = TAKE(d->journal);
 	live_close(TAKE(d->live));
 	if (!d->leaving)
@@ -354,6 +405,7 @@ static int open_journal(struct desk *d, bool goes_on, struct err *err)
 		.goes_on = goes_on,
 		.memory_max = (size_t)config->journal_memory,
 		.disk_max = (uint64_t)config->journal_disk,
+		.on_kept = on_kept,
 		.on_pressure = on_pressure,
 		.on_written = on_written,
 		.on_trouble = on_trouble,
@@ -374,6 +426,8 @@ struct kernel_watcher desk_watcher(struct desk *d)
 		.on_death = on_death,
 		.on_notice = on_notice,
 		.on_record = on_record,
+		.on_report = scribe_report,
+		.on_ask = magic_ask,
 		.data = d,
 	};
 }
@@ -384,6 +438,9 @@ static int start_kernel(struct desk *d, const struct kernels_start *start,
 	struct kernel_start kernel = {
 		.id = d->id, .owner = d->owner->name, .spec = spec, .env = start->env};
 	struct kernel_watcher watcher = desk_watcher(d);
+	d->from_pool = pool_take(d->kernels->pool, &kernel, &watcher, &d->kernel);
+	if (d->from_pool)
+		return 0;
 	return kernel_start(d->gw->bridge, &kernel, &watcher, &d->kernel, err);
 }
 
@@ -404,6 +461,10 @@ static struct desk *desk_alloc(struct kernels *ks, const struct kernels_start *s
 	list_init(&d->waiters);
 	requests_init(&d->requests);
 	acks_init(&d->acks);
+	scribe_init(d);
+	scribe_continue(d, start->history ? start->history
+					  : cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
+						    start->env, HISTORY_VARIABLE)));
 	timer_init(&d->restart_timer, on_restart_timer);
 	timer_init(&d->exit_timer, on_exit_timer);
 	log_child(&d->log, &ks->gw->log, "kernel", d->id);
@@ -427,6 +488,7 @@ int desk_new(struct kernels *ks, const struct kernels_start *start, const char *
 		desk_release(d);
 		return rc;
 	}
+	desk_new_epoch(d);
 	survive_record(d);
 	log_info(&d->log, "kernel_start spec=%s owner=%s", d->name, d->owner->name);
 	*ret = d;
@@ -451,6 +513,16 @@ void desk_interrupt(struct desk *d, void (*cb)(void *data, const struct err *err
 	kernel_interrupt(d->kernel, cb, data);
 }
 
+/* Once aborted is said the old process must not answer any more, also not to the next gateway. */
+static void restart(struct desk *d)
+{
+	live_restarts(d->live, true);
+	d->open = d->adopting = false;
+	requests_abort(d, true);
+	tell_restart(d);
+	start_again(d);
+}
+
 void desk_restart(struct desk *d, void (*cb)(void *data, const struct err *err), void *data)
 {
 	struct waiter *w = xcalloc(1, sizeof *w);
@@ -462,10 +534,13 @@ void desk_restart(struct desk *d, void (*cb)(void *data, const struct err *err),
 		return;
 	log_info(&d->log, "kernel_restart");
 	d->deaths = 0;
-	d->open = false;
-	requests_abort(d, true);
-	tell_restart(d);
-	start_again(d);
+	restart(d);
+}
+
+void desk_restart_on(struct desk *d)
+{
+	log_info(&d->log, "kernel_restart by=\"an earlier gateway\"");
+	restart(d);
 }
 
 static void on_ended(void *data)
@@ -503,4 +578,20 @@ void desk_end(struct desk *d, const char *reason, void (*cb)(void *data), void *
 	d->ending = true;
 	clients_close(d, JOURNAL_TO_ALL, 1000, "the kernel was ended");
 	kernel_end(d->kernel, on_ended, d);
+}
+
+void desk_leave(struct desk *d, bool left)
+{
+	assert(!d->ending);
+	if (left)
+		d->kernel = NULL;
+	d->open = false;
+	d->leaving = d->ending = true;
+	timer_stop(d->gw->clock, &d->exit_timer);
+	requests_forget(d);
+	kernels_unlist(d);
+	if (left)
+		desk_release(d);
+	else
+		kernel_end(d->kernel, on_ended, d);
 }

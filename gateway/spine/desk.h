@@ -12,8 +12,12 @@
 #include "gateway/spine/journal.h"
 #include "gateway/spine/kernels.h"
 #include "gateway/spine/past.h"
+#include "gateway/spine/pool.h"
 #include "gateway/spine/queue.h"
+#include "gateway/spine/relay.h"
 #include "gateway/spine/request.h"
+#include "gateway/spine/scribe.h"
+#include "gateway/spine/waiting.h"
 
 #define GONE_MAX	     64u    /* clients that are kept without a socket */
 #define EXECUTIONS_KEPT	     32u    /* finished ones, for the admin view */
@@ -29,6 +33,7 @@ struct spine_counters {
 	uint64_t bad_messages;		  /* of kernels: a status that is none */
 	uint64_t executions[EXECUTION_STATUSES];
 	uint64_t refused, duplicates, synthesised, deaths, restarts, culled, missed;
+	uint64_t recorded, not_recorded; /* executions in history; lost to it */
 };
 
 struct waiter {
@@ -48,6 +53,8 @@ struct desk {
 	struct requests requests;
 	struct queue queue;
 	struct acks acks;
+	struct scribe scribe;
+	struct magic *magic; /* a question of the kernel's that is not answered yet, or NULL */
 	struct live *live;   /* NULL: it could not be made */
 	struct past *past;   /* of an adopted kernel */
 	struct list clients; /* attached and gone, oldest first */
@@ -63,9 +70,16 @@ struct desk {
 	char reason[320]; /* why it is dead */
 	bool open;	  /* the kernel takes shell messages: from ready to death or restart */
 	bool was_ready, dead, ending, held;
-	bool adopting; /* taken over from an earlier gateway, not heard yet */
-	bool leaving;  /* it lives on without us: its files stay */
+	bool from_pool, adopting; /* ready when it was taken; an earlier gateway's, not heard yet */
+	struct repeats repeats;
+	bool leaving; /* it lives on without us: its files stay */
+	bool asked;   /* something was sent to the kernel since it was ready */
 	uint64_t ready_ms;
+	uint64_t epoch; /* of the kernel's process; grows with each */
+	struct {
+		bool known;
+		struct kernel_death how;
+	} death;		       /* the last one */
 	unsigned deaths;	       /* in a row */
 	uint64_t exit_ms, shutdown_ms; /* when it was announced; 0: it was not */
 	bool shutdown_restarts;
@@ -81,11 +95,15 @@ struct desk {
 struct kernels {
 	struct gateway *gw;
 	struct desk *by_id;
-	struct list desks;
-	size_t n_alive; /* desks that are not freed yet, listed or not */
+	struct list desks, unlisted; /* unlisted: on their way out */
+	size_t n_unrecorded;	     /* executions that history does not have yet */
+	size_t n_alive;		     /* desks that are not freed yet, listed or not */
 	struct spine_counters count;
+	struct pool *pool;
+	struct waiting waiting; /* for a place */
 	struct timer janitor;
 	struct timer end_timer;
+	struct kernels_watch watch;
 	void (*ended)(void *data);
 	void *ended_data;
 };
@@ -93,10 +111,13 @@ struct kernels {
 /* n_alive is raised already. On failure it falls again once the desk is freed, from the loop. */
 int desk_new(struct kernels *ks, const struct kernels_start *start, const char *id,
 	const struct kernelspec *spec, struct desk **ret, struct err *err);
-/* The desk of a kernel that an earlier gateway had; its kernel is the caller's to set. As desk_new.
- */
+/* The same for a kernel that an earlier gateway had; the kernel is the caller's to set. */
 int desk_restore(struct kernels *ks, const struct kernels_start *start, const char *id,
 	const struct kernelspec *spec, struct desk **ret, struct err *err);
+/* Another process is behind it from now on: what it runs does not follow on what was. */
+void desk_new_epoch(struct desk *d);
+/* Carries out what the earlier gateway had begun: the kernel that was taken over is restarted. */
+void desk_restart_on(struct desk *d);
 struct kernel_watcher desk_watcher(struct desk *d);
 /* Appends for clients and tells them. False: out of memory, those clients were closed. */
 bool desk_post(struct desk *d, struct jmsg *m, uint64_t to, uint64_t *ret_number);
@@ -109,10 +130,14 @@ void desk_touch(struct desk *d);
 void desk_shutdown_asked(struct desk *d, bool restarts);
 /* User code ends the kernel: what comes now waits for the next one, or until it proves to stay. */
 void desk_exit_asked(struct desk *d);
+/* The gateway ends and the desk's files stay for the next one. left: so does the kernel, which is
+ * the bridge's no more; else it is ended. */
+void desk_leave(struct desk *d, bool left);
 /* Frees it if nothing holds it any more. */
 void desk_release(struct desk *d);
 void kernels_list_desk(struct desk *d);
 bool kernels_is_id(const char *text);
+size_t kernels_places(const struct kernels *ks); /* how many kernels there may be */
 void kernels_unlist(struct desk *d);
 void kernels_freed(struct kernels *ks);
 

@@ -52,6 +52,8 @@ void execution_free(struct execution *x)
 {
 	list_remove(&x->link);
 	x->desk->n_executions--;
+	jmsg_unref(x->report);
+	free(x->history);
 	free(x->msg_id);
 	free(x);
 }
@@ -59,9 +61,10 @@ void execution_free(struct execution *x)
 static void send_now(struct execution *x)
 {
 	struct err err;
-	x->first = journal_next(x->desk->journal);
+	/* What was sent is so by an earlier gateway. What cannot be recorded does not run. */
+	int rc = x->request->is_sent ? 0 : scribe_begins(x, &err);
 	x->sent_us = clock_wall_us(x->desk->gw->clock);
-	if (request_send(x->request, &err) == 0)
+	if (rc == 0 && request_send(x->request, &err) == 0)
 		return;
 	AUTO(freep) char *content = notice_error_content(err_ename(err.code), err.text);
 	request_end(x->request, content, JOURNAL_TO_ALL); /* steps again, without its request */
@@ -139,21 +142,32 @@ static int64_t parse_count(struct bytes raw)
 	return count;
 }
 
-static void read_reply(struct execution *x, const struct jmsg *reply)
+bool outcome_read(const struct jmsg *reply, struct outcome *ret)
 {
 	struct json_want wants[] = {
 		{.key = "status"}, {.key = "execution_count"}, {.key = "payload"}};
 	if (json_scan(reply->part[PART_CONTENT], wants, ARRAY_LEN(wants), NULL) != 0)
-		return;
+		return false;
 	struct bytes status = wants[0].value, payload = wants[2].value;
 	if (bytes_equal(status, "\"ok\""))
-		x->status = EXECUTION_OK;
+		ret->status = EXECUTION_OK;
 	else if (bytes_equal(status, "\"aborted\"") || bytes_equal(status, "\"abort\""))
-		x->status = EXECUTION_ABORTED;
+		ret->status = EXECUTION_ABORTED;
 	else
-		x->status = EXECUTION_ERROR;
-	x->execution_count = parse_count(wants[1].value);
-	x->asked_exit = payload.len > 0 && memmem(payload.data, payload.len, "\"ask_exit\"", 10);
+		ret->status = EXECUTION_ERROR;
+	ret->execution_count = parse_count(wants[1].value);
+	ret->asks_exit = payload.len > 0 && memmem(payload.data, payload.len, "\"ask_exit\"", 10);
+	return true;
+}
+
+static void read_reply(struct execution *x, const struct jmsg *reply)
+{
+	struct outcome outcome;
+	if (!outcome_read(reply, &outcome))
+		return;
+	x->status = outcome.status;
+	x->execution_count = outcome.execution_count;
+	x->asked_exit = outcome.asks_exit;
 	x->stops_queue = x->status == EXECUTION_ERROR && stop_on_error(x->request->msg);
 }
 

@@ -44,11 +44,23 @@ struct execution {
 	enum execution_status status;
 	int64_t execution_count; /* of the reply; -1: none was said */
 	uint64_t first, last;	 /* numbers of its range in the journal; 0: nothing */
+	unsigned queue_position; /* executions of its lane that were before it when it came */
 	int64_t accepted_us, sent_us, running_us, done_us;
-	bool free_lane;	    /* the queue lets it go */
-	bool silent_kernel; /* a half was missing and was synthesised */
-	bool stops_queue;   /* it failed, and stop_on_error was not false */
-	bool asked_exit;    /* its reply says that user code ends the kernel */
+	bool free_lane;	     /* the queue lets it go */
+	bool silent_kernel;  /* a half was missing and was synthesised */
+	bool stops_queue;    /* it failed, and stop_on_error was not false */
+	bool repeats;	     /* answered as an earlier one was: it is none of its own */
+	bool asked_exit;     /* its reply says that user code ends the kernel */
+	bool reported;	     /* what the kernel learnt of it was told */
+	char *history;	     /* the one that it is recorded in, as scribe.history; NULL before */
+	struct jmsg *report; /* that, until its end is in the journal */
+};
+
+/* What an execute_reply says. */
+struct outcome {
+	enum execution_status status;
+	int64_t execution_count; /* -1: none was said */
+	bool asks_exit;
 };
 
 struct execution *execution_new(struct desk *d, struct request *r);
@@ -57,6 +69,8 @@ void execution_free(struct execution *x);
 void execution_step(struct execution *x);
 /* A message of the kernel, already in the journal as `number`, belongs to it. */
 void execution_saw(struct execution *x, const struct jmsg *m, uint64_t number);
+/* False if the reply's content is malformed: *ret is not touched. */
+bool outcome_read(const struct jmsg *reply, struct outcome *ret);
 const char *execution_status_name(enum execution_status status);
 
 #endif

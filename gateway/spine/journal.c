@@ -5,7 +5,7 @@
 #include "gateway/spine/journal_file.h"
 
 #define WRITE_AT_ONCE  (64u << 10) /* so much unwritten begins a write at the end of the turn */
-#define WRITE_DELAY_MS 20	   /* less waits so long: one write for several small turns */
+#define WRITE_DELAY_MS 100	   /* less waits so long: one write for several small turns */
 #define ENTRY_OVERHEAD 384u	   /* struct entry, struct jmsg and the allocator's share */
 
 /* Entries mem_first .. next-1 are in memory, in a ring of pointers; `written` is the last one that
@@ -18,6 +18,7 @@ struct journal {
 	uint64_t first, mem_first, written, next;
 	size_t mem_bytes, unwritten_bytes;
 	struct timer write_timer;
+	struct list waits; /* struct journal_wait, by number */
 	bool over, failed, leaves;
 	void (*closed)(void *data);
 	void *closed_data;
@@ -108,6 +109,17 @@ static void tell_pressure(struct journal *j)
 	j->setup.on_pressure(j->setup.data, over);
 }
 
+static void tell_waits(struct journal *j, uint64_t written)
+{
+	while (!list_empty(&j->waits)) {
+		struct journal_wait *w = CONTAINER_OF(j->waits.next, struct journal_wait, link);
+		if (w->number > written)
+			return;
+		list_remove(&w->link);
+		w->cb(w->data);
+	}
+}
+
 static size_t collect(const struct journal *j, struct entry **ret)
 {
 	size_t n = 0;
@@ -124,6 +136,7 @@ static void disk_failed(struct journal *j, const char *text)
 	j->unwritten_bytes = 0;
 	j->written = j->next - 1;
 	trim(j);
+	tell_waits(j, UINT64_MAX);
 	tell_pressure(j);
 	j->setup.on_trouble(j->setup.data, text);
 }
@@ -135,8 +148,9 @@ static void write_some(struct journal *j)
 	timer_stop(j->setup.clock, &j->write_timer);
 	struct entry *batch[JOURNAL_BATCH_MAX];
 	size_t n = collect(j, batch);
+	/* Without memory again soon: on_pressure bounds what waits. */
 	if (journal_file_write(j->file, batch, n) != 0)
-		disk_failed(j, "out of memory for writing the journal");
+		timer_start(j->setup.clock, &j->write_timer, WRITE_DELAY_MS);
 }
 
 static void on_write_timer(struct timer *t)
@@ -169,6 +183,7 @@ static void on_written(void *data, uint64_t last)
 	if (kept > j->first)
 		j->first = kept < j->mem_first ? kept : j->mem_first;
 	trim(j);
+	tell_waits(j, last);
 	if (j->leaves) {
 		leave_if_written(j);
 		return;
@@ -187,12 +202,20 @@ static void on_failed(void *data, const struct err *err)
 		leave_if_written(j);
 }
 
+static void on_kept(void *data, struct bytes frame, uint64_t number, uint64_t to)
+{
+	struct journal *j = data;
+	if (j->setup.on_kept && to != JOURNAL_TO_ALL && to != JOURNAL_TO_NOBODY)
+		j->setup.on_kept(j->setup.data, frame, number, to);
+}
+
 int journal_open(const struct journal_setup *setup, struct journal **ret, struct err *err)
 {
 	struct journal *j = xcalloc(1, sizeof *j);
 	j->setup = *setup;
 	j->setup.folder = NULL;
 	j->first = j->mem_first = j->next = 1;
+	list_init(&j->waits);
 	timer_init(&j->write_timer, on_write_timer);
 	struct journal_file_setup file = {
 		.loop = setup->loop,
@@ -201,6 +224,7 @@ int journal_open(const struct journal_setup *setup, struct journal **ret, struct
 		.on_written = on_written,
 		.on_failed = on_failed,
 		.data = j,
+		.on_kept = on_kept,
 	};
 	int rc = journal_file_open(&file, &j->file, err);
 	if (rc != 0) {
@@ -273,6 +297,7 @@ static void on_file_closed(void *data)
 	struct journal *j = data;
 	void (*cb)(void *) = j->closed;
 	void *cb_data = j->closed_data;
+	tell_waits(j, UINT64_MAX);
 	while (j->mem_first < j->next)
 		drop_oldest(j);
 	free(j->ring);
@@ -308,6 +333,55 @@ uint64_t journal_next(const struct journal *j)
 uint64_t journal_first(const struct journal *j)
 {
 	return j->first;
+}
+
+uint64_t journal_written(const struct journal *j)
+{
+	return j->written;
+}
+
+const struct journal_file *journal_file_of(const struct journal *j, uint64_t last)
+{
+	return j->failed || last > j->written ? NULL : j->file;
+}
+
+static int replace(struct journal *j, uint64_t number, struct jmsg *m)
+{
+	struct entry **slot = slot_of(j, number), *old = *slot;
+	struct entry *e = entry_new(m, number, old->to);
+	if (!e)
+		return E_NOMEM;
+	assert(m->frame.len == old->msg->frame.len); /* what it counts for stays */
+	j->mem_bytes -= old->legacy.len;
+	old->journal = NULL;
+	e->journal = j;
+	*slot = e;
+	entry_unref(old);
+	return 0;
+}
+
+int journal_replace(struct journal *j, bool (*is_one)(void *data, const struct jmsg *m), void *data,
+	struct jmsg *(*instead)(const struct jmsg *m), struct err *err)
+{
+	for (uint64_t at = j->mem_first; at < j->next; at++) {
+		const struct entry *e = *slot_of(j, at);
+		if (!is_one(data, e->msg))
+			continue;
+		AUTO(jmsg_unrefp) struct jmsg *m = instead(e->msg);
+		if (!m || replace(j, at, m) != 0)
+			return err_set(err, E_NOMEM, "journal: out of memory");
+	}
+	return 0;
+}
+
+bool journal_await(struct journal *j, struct journal_wait *w)
+{
+	if (j->failed || j->closed || j->written + 1 >= j->next)
+		return false;
+	w->number = j->next - 1;
+	list_append(&j->waits, &w->link);
+	write_some(j);
+	return true;
 }
 
 void journal_figures(const struct journal *j, struct journal_figures *ret)

@@ -6,6 +6,7 @@
 
 #include "gateway/base/clock.h"
 #include "gateway/base/jmsg.h"
+#include "gateway/base/list.h"
 
 struct uv_loop_s;
 struct journal;
@@ -41,6 +42,9 @@ struct journal_setup {
 	bool goes_on;	    /* takes up what an earlier gateway left in folder; blocks */
 	size_t memory_max;
 	uint64_t disk_max;
+	/* While it is opened: each entry for one client in the newest 32 MiB or more;
+	 * the frame is borrowed. May be NULL. */
+	void (*on_kept)(void *data, struct bytes frame, uint64_t number, uint64_t to);
 	/* More waits for the disk than memory may hold: stop reading the kernel until over is
 	 * false. */
 	void (*on_pressure)(void *data, bool over);
@@ -64,6 +68,27 @@ void journal_close(struct journal *j, void (*cb)(void *data), void *data);
 
 uint64_t journal_next(const struct journal *j);	 /* number of the next entry to come */
 uint64_t journal_first(const struct journal *j); /* oldest that can still be had */
+
+uint64_t journal_written(const struct journal *j); /* the file has all up to this */
+/* Its file, if everything up to that number is in it; else NULL. For journal_scan.c. */
+struct journal_file;
+const struct journal_file *journal_file_of(const struct journal *j, uint64_t last);
+
+/* ---- for journal_forget.c ---- */
+
+struct journal_wait {
+	struct list link;
+	uint64_t number;
+	void (*cb)(void *data);
+	void *data;
+};
+/* In the place of each entry in memory that is_one says, another of the same length. What is being
+ * written goes to the file as it was. E_NOMEM: some are as they were. */
+int journal_replace(struct journal *j, bool (*is_one)(void *data, const struct jmsg *m), void *data,
+	struct jmsg *(*instead)(const struct jmsg *m), struct err *err);
+/* cb, from the loop, once the file has all that was appended, or gets no more. False: it is so;
+ * cb is not called. */
+bool journal_await(struct journal *j, struct journal_wait *w);
 
 struct journal_figures {
 	uint64_t entries, memory_bytes, unwritten_bytes, disk_bytes;

@@ -12,6 +12,7 @@
 #define RECORD_HEAD	    20u
 #define JOURNAL_BATCH_MAX   512u
 #define JOURNAL_SEGMENT_MAX (32u << 20)
+#define JOURNAL_TOLD_BYTES  (32u << 20) /* so that a full journal does not hold up the start */
 
 struct journal_file;
 
@@ -23,6 +24,9 @@ struct journal_file_setup {
 	void (*on_written)(void *data, uint64_t last);
 	/* The write failed: no more is ever written. From the loop. */
 	void (*on_failed)(void *data, const struct err *err);
+	/* From journal_file_restore: each record of the newest segments that hold
+	 * JOURNAL_TOLD_BYTES together, borrowed. May be NULL. */
+	void (*on_kept)(void *data, struct bytes frame, uint64_t number, uint64_t to);
 	void *data;
 };
 

@@ -18,7 +18,8 @@
  * this bound up to the largest block that was ever freed, and a flood of large messages then stays
  * in the heap below the few that are kept. */
 #define LARGE_BYTES (256 << 10)
-#define NAMES_MAX   320u /* what fits into an error beside the rest */
+#define NAMES_MAX   320u  /* what fits into an error beside the rest */
+#define WAITERS_MAX 1000u /* for a place */
 
 static struct desk *desk_of(struct list *at)
 {
@@ -28,15 +29,37 @@ static struct desk *desk_of(struct list *at)
 static void end_if_last(struct kernels *ks)
 {
 	void (*cb)(void *) = ks->ended;
-	if (!cb || ks->n_alive > 0)
+	if (!cb || ks->n_alive > 0 || !pool_is_empty(ks->pool))
 		return;
 	ks->ended = NULL;
 	cb(ks->ended_data);
 }
 
+static void on_pool_emptied(void *data)
+{
+	end_if_last(data);
+}
+
+size_t kernels_places(const struct kernels *ks)
+{
+	const struct config *c = &ks->gw->config;
+	return (size_t)(c->max_kernels < c->pool_ceiling ? c->max_kernels : c->pool_ceiling);
+}
+
+static bool has_place(void *data)
+{
+	const struct kernels *ks = data;
+	return ks->n_alive < kernels_places(ks);
+}
+
 static void on_end_timer(struct timer *t)
 {
 	end_if_last(CONTAINER_OF(t, struct kernels, end_timer));
+}
+
+void kernels_watch(struct kernels *ks, const struct kernels_watch *watch)
+{
+	ks->watch = *watch;
 }
 
 int kernels_open(struct gateway *gw, struct kernels **ret, struct err *err)
@@ -54,18 +77,33 @@ int kernels_open(struct gateway *gw, struct kernels **ret, struct err *err)
 	struct kernels *ks = xcalloc(1, sizeof *ks);
 	ks->gw = gw;
 	list_init(&ks->desks);
+	list_init(&ks->unlisted);
 	timer_init(&ks->end_timer, on_end_timer);
+	ks->pool = pool_new(gw, &ks->n_alive);
+	waiting_init(&ks->waiting, gw->clock, has_place, ks);
 	janitor_open(ks);
 	*ret = ks;
 	return 0;
 }
 
-void kernels_end_all(struct kernels *ks, void (*cb)(void *data), void *data)
+void kernels_begin(struct kernels *ks)
+{
+	pool_begin(ks->pool);
+}
+
+static void begin_end(struct kernels *ks, void (*cb)(void *data), void *data)
 {
 	assert(!ks->ended);
 	janitor_close(ks);
 	ks->ended = cb;
 	ks->ended_data = data;
+	waiting_end(&ks->waiting);
+	pool_end(ks->pool, on_pool_emptied, ks);
+}
+
+void kernels_end_all(struct kernels *ks, void (*cb)(void *data), void *data)
+{
+	begin_end(ks, cb, data);
 	while (!list_empty(&ks->desks))
 		desk_end(desk_of(ks->desks.next), "The gateway is ending.", NULL, NULL);
 	timer_start(ks->gw->clock, &ks->end_timer, 0); /* where there was none to wait for */
@@ -73,10 +111,7 @@ void kernels_end_all(struct kernels *ks, void (*cb)(void *data), void *data)
 
 void kernels_leave_all(struct kernels *ks, void (*cb)(void *data), void *data)
 {
-	assert(!ks->ended);
-	janitor_close(ks);
-	ks->ended = cb;
-	ks->ended_data = data;
+	begin_end(ks, cb, data);
 	while (!list_empty(&ks->desks))
 		survive_leave(desk_of(ks->desks.next));
 	timer_start(ks->gw->clock, &ks->end_timer, 0); /* where there was none to wait for */
@@ -89,6 +124,8 @@ void kernels_free(struct kernels *ks)
 		return;
 	janitor_close(ks);
 	timer_stop(ks->gw->clock, &ks->end_timer);
+	waiting_end(&ks->waiting);
+	pool_free(ks->pool);
 	free(ks);
 }
 
@@ -103,11 +140,28 @@ void kernels_unlist(struct desk *d)
 {
 	HASH_DEL(d->kernels->by_id, d);
 	list_remove(&d->link);
+	list_append(&d->kernels->unlisted, &d->link);
+}
+
+static bool holds_history(const struct list *desks, const char *history)
+{
+	LIST_EACH (at, desks)
+		if (strcmp(CONTAINER_OF(at, struct desk, link)->id, history) == 0)
+			return true;
+	return false;
+}
+
+bool kernels_hold_history(const struct kernels *ks, const char *history)
+{
+	return holds_history(&ks->desks, history) || holds_history(&ks->unlisted, history);
 }
 
 void kernels_freed(struct kernels *ks)
 {
 	ks->n_alive--;
+	waiting_serve(&ks->waiting);
+	if (!ks->ended)
+		pool_places_changed(ks->pool);
 	end_if_last(ks);
 }
 
@@ -159,6 +213,24 @@ int kernels_no_spec(const struct kernels *ks, int code, const char *name, struct
 		(const char *)names.data, names.failed ? ", ..." : "");
 }
 
+static bool is_full(const struct kernels *ks)
+{
+	bool others = !list_empty(&ks->waiting.waiters) && !ks->waiting.admits;
+	return ks->ended || others || ks->n_alive >= kernels_places(ks);
+}
+
+bool kernels_may_wait(const struct kernels *ks)
+{
+	return is_full(ks) && !ks->ended && ks->gw->config.pool_wait > 0 &&
+	       ks->waiting.n < WAITERS_MAX;
+}
+
+void kernels_await_place(
+	struct kernels *ks, void (*cb)(void *data, const struct err *err), void *data)
+{
+	waiting_add(&ks->waiting, ks->gw->config.pool_wait, cb, data);
+}
+
 int kernels_start(
 	struct kernels *ks, const struct kernels_start *start, struct desk **ret, struct err *err)
 {
@@ -168,16 +240,21 @@ int kernels_start(
 	if (!spec)
 		return kernels_no_spec(ks, E_NOT_FOUND, start->spec_name, err);
 	int rc = pick_id(ks, start, id, err);
+	if (rc == 0)
+		rc = scribe_check_name(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
+					       start->env, HISTORY_VARIABLE)),
+			err);
 	if (rc != 0)
 		return rc;
-	if (ks->ended || ks->n_alive >= (size_t)ks->gw->config.max_kernels)
-		return err_set(err, E_UNAVAILABLE, "the limit of %lld kernels is reached",
-			(long long)ks->gw->config.max_kernels);
+	if (is_full(ks))
+		return err_set(err, E_UNAVAILABLE, "the limit of %zu kernels is reached",
+			kernels_places(ks));
 	ks->n_alive++;
 	rc = desk_new(ks, start, id, spec, &d, err);
 	if (rc != 0)
 		return rc;
 	kernels_list_desk(d);
+	pool_places_changed(ks->pool);
 	*ret = d;
 	return 0;
 }

@@ -16,7 +16,7 @@ int kernels_open(struct gateway *gw, struct kernels **ret, struct err *err);
 void kernels_end_all(struct kernels *ks, void (*cb)(void *data), void *data);
 /* Takes up what an earlier gateway of this data folder left; blocks. After sessions_open, before
  * bridge_sweep, which removes the rest. */
-void kernels_adopt(struct kernels *ks);
+int kernels_adopt(struct kernels *ks, struct err *err);
 /* As kernels_end_all, but kernels that can live on do. */
 void kernels_leave_all(struct kernels *ks, void (*cb)(void *data), void *data);
 void kernels_free(struct kernels *ks);
@@ -28,17 +28,36 @@ struct kernels_start {
 		*kernel_id; /* NULL: a fresh uuid; else must be a uuid4 text that is not in use */
 	const struct cJSON *env; /* object or NULL; KERNEL_ID picks the id when kernel_id is NULL */
 	const char *path;	 /* kept for the model; may be NULL */
+	const char *history;	 /* id or name of the one that goes on; NULL: env's, or its own */
 };
 
 /* Returns at once, state starting. E_NOT_FOUND unknown spec (REST answers 404 with names that
  * exist), E_INVALID, E_CONFLICT id in use, E_UNAVAILABLE. */
 int kernels_start(
 	struct kernels *ks, const struct kernels_start *start, struct desk **ret, struct err *err);
+/* A start is refused for want of a place, also while others wait for one, and may wait too. */
+bool kernels_may_wait(const struct kernels *ks);
+/* cb from the loop, once: with NULL when a place is free, which a kernels_start within the call
+ * takes; with E_UNAVAILABLE after pool_wait. */
+void kernels_await_place(
+	struct kernels *ks, void (*cb)(void *data, const struct err *err), void *data);
+/* Who wants to know what executions became: the node of the one whose request had that msg_id. From
+ * the loop, at least once for each that is recorded. */
+struct kernels_watch {
+	void (*recorded)(void *data, const char *msg_id, const char *node);
+	void *data;
+};
+void kernels_watch(struct kernels *ks, const struct kernels_watch *watch);
+
+/* The pool holds kernels from now on. After bridge_sweep. */
+void kernels_begin(struct kernels *ks);
 /* Sets code with a sentence that names the specs that there are. */
 int kernels_no_spec(const struct kernels *ks, int code, const char *name, struct err *err);
 /* Another owner's id is E_NOT_FOUND; a holder of SCOPE_ADMIN does not see others' here either. */
 int kernels_find(struct kernels *ks, const struct owner *owner, const char *id, struct desk **ret,
 	struct err *err);
+/* A kernel records in that history, or ends and has not done so with all that it ran. */
+bool kernels_hold_history(const struct kernels *ks, const char *history);
 /* Array of kernel models of that owner; caller owns the tree. */
 struct cJSON *kernels_list(const struct kernels *ks, const struct owner *owner);
 size_t kernels_count(const struct kernels *ks, const struct owner *owner); /* NULL: all */

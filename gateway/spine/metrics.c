@@ -45,6 +45,22 @@ static void add_number_of(const cJSON *report, const char *name, uint64_t *sum)
 		*sum += (uint64_t)item->valuedouble;
 }
 
+static void pool(struct buf *b, const struct kernels *ks)
+{
+	struct pool_figures f;
+	pool_figures(ks->pool, &f);
+	one(b, "pool_ready", "gauge", "Kernels that are ready and nobody's.", f.ready);
+	one(b, "pool_starting", "gauge", "Kernels on their way there.", f.starting);
+	one(b, "pool_wanted", "gauge", "How many are kept ready at present.", f.wanted);
+	one(b, "pool_taken_total", "counter", "Starts that the pool served.", f.taken);
+	one(b, "pool_missed_total", "counter", "Starts that found no kernel in it.", f.missed);
+	one(b, "pool_idled_total", "counter", "Kernels that nobody took.", f.idled);
+	one(b, "pool_failed_total", "counter", "Kernels that did not live to be taken.", f.failed);
+	one(b, "starts_waiting", "gauge", "Starts that wait for a place.", ks->waiting.n);
+	one(b, "starts_refused_total", "counter", "Starts that waited in vain.",
+		ks->waiting.refused);
+}
+
 static void sums(struct buf *b, const struct kernels *ks)
 {
 	uint64_t memory = 0, disk = 0, held = 0, requests = 0, bad_frames = 0;
@@ -93,6 +109,7 @@ void admin_metrics(const struct gateway *gw, struct buf *ret)
 	kernels_by_state(ret, ks);
 	one(ret, "clients", "gauge", "WebSockets on kernels.", kernels_connections(ks, NULL));
 	executions_by_status(ret, &ks->count);
+	pool(ret, ks);
 	sums(ret, ks);
 	counters(ret, &ks->count);
 }

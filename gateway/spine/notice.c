@@ -36,9 +36,10 @@ static struct jmsg *make_status(const char *session, const char *state, const st
 	return make(CHANNEL_IOPUB, "status", session, parent, content);
 }
 
-struct jmsg *notice_status_message(const struct desk *d, const char *state)
+struct jmsg *notice_status_message(
+	const struct desk *d, const char *state, const struct jmsg *parent)
 {
-	return make_status(d->session, state, NULL);
+	return make_status(d->session, state, parent);
 }
 
 void notice_status(struct desk *d, const char *state, const struct jmsg *parent, uint64_t to)
@@ -124,14 +125,25 @@ static bool reply_type(const char *type, char ret_text[JMSG_ID_MAX + 8])
 	return true;
 }
 
-void notice_reply(struct desk *d, const struct jmsg *request, const char *content, uint64_t to)
+struct jmsg *notice_reply_message(
+	const struct desk *d, const struct jmsg *request, const char *content)
+{
+	char type[JMSG_ID_MAX + 8];
+	if (!reply_type(request->msg_type, type))
+		return NULL;
+	return make(request->channel, type, d->session, request, content);
+}
+
+void notice_reply(struct desk *d, const struct jmsg *request, const char *content, uint64_t to,
+	struct jmsg **ret_reply)
 {
 	char type[JMSG_ID_MAX + 8];
 	if (!reply_type(request->msg_type, type))
 		return;
-	AUTO(jmsg_unrefp)
-	struct jmsg *m = make(request->channel, type, d->session, request, content);
+	AUTO(jmsg_unrefp) struct jmsg *m = notice_reply_message(d, request, content);
 	post_or_close(d, m, to);
+	if (ret_reply)
+		*ret_reply = TAKE(m);
 }
 
 char *notice_error_content(const char *ename, const char *evalue)

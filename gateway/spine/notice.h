@@ -20,13 +20,20 @@ void notice_break(struct desk *d, const char *state, uint64_t to);
 void notice_restart(struct desk *d);
 /* A line on stderr, its parent the running request if there is one. */
 PRINTF(3, 4) void notice_text(struct desk *d, uint64_t to, const char *format, ...);
-/* Answers `request` on its channel with that content. */
-void notice_reply(struct desk *d, const struct jmsg *request, const char *content, uint64_t to);
+/* Answers `request` on its channel with that content. ret_reply: NULL, or gets the answer, which
+ * the caller unrefs; NULL if it could not be made. */
+void notice_reply(struct desk *d, const struct jmsg *request, const char *content, uint64_t to,
+	struct jmsg **ret_reply);
 /* {"status":"error","ename":...,"evalue":...,"traceback":[]}; caller frees. */
 char *notice_error_content(const char *ename, const char *evalue);
 /* A stderr stream message that is not in the journal. NULL: out of memory. */
 struct jmsg *notice_stream_message(
 	const struct desk *d, const struct jmsg *parent, const char *text);
-struct jmsg *notice_status_message(const struct desk *d, const char *state);
+/* Likewise a status. */
+struct jmsg *notice_status_message(
+	const struct desk *d, const char *state, const struct jmsg *parent);
+/* Likewise an answer. NULL also if `request` is none, or content is NULL. */
+struct jmsg *notice_reply_message(
+	const struct desk *d, const struct jmsg *request, const char *content);
 
 #endif

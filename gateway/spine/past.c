@@ -51,6 +51,8 @@ void past_free(struct past *p)
 
 void past_end(struct past *p)
 {
+	if (!p)
+		return;
 	p->ended = true;
 	free(TAKE(p->rows));
 	p->n = 0;
@@ -90,7 +92,13 @@ bool past_receiver(const struct past *p, const struct jmsg *m, uint64_t *ret_to)
 void past_again(struct past *p, const struct jmsg *m, uint64_t number)
 {
 	const struct live_entry *row = find(p, m);
-	if (!row)
+	if (row)
+		past_said(p, number, row->number);
+}
+
+void past_said(struct past *p, uint64_t now, uint64_t then)
+{
+	if (!p)
 		return;
 	if (p->n_agains == p->size) {
 		size_t size = p->size ? 2 * p->size : 64;
@@ -100,7 +108,7 @@ void past_again(struct past *p, const struct jmsg *m, uint64_t number)
 		p->agains = agains;
 		p->size = size;
 	}
-	p->agains[p->n_agains++] = (struct again){.now = number, .then = row->number};
+	p->agains[p->n_agains++] = (struct again){.now = now, .then = then};
 }
 
 bool past_had(const struct past *p, uint64_t number, uint64_t had)

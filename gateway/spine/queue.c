@@ -36,6 +36,11 @@ void queue_done(struct queue *q)
 	(void)q;
 }
 
+static bool is_info(const struct request *r)
+{
+	return strcmp(r->msg->msg_type, "kernel_info_request") == 0;
+}
+
 static void go(struct desk *d, struct lane *lane, struct request *r)
 {
 	struct err err;
@@ -45,8 +50,8 @@ static void go(struct desk *d, struct lane *lane, struct request *r)
 		execution_step(r->x);
 		return;
 	}
-	if (strcmp(r->msg->msg_type, "kernel_info_request") == 0 && queue_busy(&d->queue) &&
-		relay_answer_info(r))
+	bool is_known = queue_busy(&d->queue) || relay_info_is_fresh(d);
+	if (is_info(r) && is_known && relay_answer_info(r))
 		return;
 	if (request_send(r, &err) == 0)
 		return;
@@ -77,8 +82,10 @@ void queue_push(struct desk *d, struct request *r)
 	struct lane *lane = lane_of(&d->queue, r->msg->subshell_id);
 	r->lane = lane;
 	lane->n_requests++;
-	if (r->x)
+	if (r->x) {
+		r->x->queue_position = lane->n_executions++;
 		execution_step(r->x);
+	}
 	list_append(&lane->held, &r->held);
 	pump(d, lane);
 }
@@ -90,10 +97,32 @@ void queue_restore(struct desk *d, struct request *r)
 	lane->n_requests++;
 	if (!r->x)
 		return;
+	lane->n_executions++;
 	execution_step(r->x);
 	lane->running = r->x;
 	r->x->free_lane = true;
 	execution_step(r->x);
+}
+
+static struct request *first_held_info(const struct lane *lane)
+{
+	LIST_EACH (at, &lane->held) {
+		struct request *r = CONTAINER_OF(at, struct request, held);
+		if (is_info(r))
+			return r;
+	}
+	return NULL;
+}
+
+/* A kernel that was taken up amid a cell: a page that came back before it was asks what it is, and
+ * would wait for all cells that are held. */
+static void answer_infos(struct lane *lane)
+{
+	bool pumping = lane->pumping;
+	lane->pumping = true;
+	for (struct request *r; (r = first_held_info(lane)) && relay_answer_info(r);)
+		;
+	lane->pumping = pumping;
 }
 
 void queue_open(struct desk *d)
@@ -101,6 +130,8 @@ void queue_open(struct desk *d)
 	struct lane *next;
 	for (struct lane *lane = d->queue.lanes; lane; lane = next) {
 		next = lane->hh.next; /* an emptied lane goes */
+		if (queue_busy(&d->queue))
+			answer_infos(lane);
 		pump(d, lane);
 	}
 }
@@ -131,6 +162,7 @@ void queue_left(struct desk *d, struct request *r, bool stops)
 		return;
 	list_remove(&r->held);
 	lane->n_requests--;
+	lane->n_executions -= r->x ? 1 : 0;
 	if (r->x && lane->running == r->x)
 		lane->running = NULL;
 	if (stops)

@@ -6,10 +6,11 @@
 #include "gateway/spine/request.h"
 
 struct lane {
-	UT_hash_handle hh; /* queue.lanes */
-	char *subshell_id; /* "" is the main shell */
-	struct list held;  /* of struct request by held */
-	size_t n_requests; /* that know this lane; 0: it goes */
+	UT_hash_handle hh;     /* queue.lanes */
+	char *subshell_id;     /* "" is the main shell */
+	struct list held;      /* of struct request by held */
+	size_t n_requests;     /* that know this lane; 0: it goes */
+	unsigned n_executions; /* of them */
 	struct execution *running;
 	bool pumping;
 };

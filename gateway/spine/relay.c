@@ -6,8 +6,11 @@
 
 #include "gateway/base/json.h"
 #include "gateway/spine/desk.h"
+#include "gateway/spine/input.h"
 #include "gateway/spine/notice.h"
 #include "gateway/spine/split.h"
+
+#define INFO_FRESH_MS 1000u
 
 bool relay_is_untracked(const char *msg_type)
 {
@@ -102,39 +105,98 @@ static void answer_error(
 {
 	AUTO(freep) char *content = notice_error_content(ename, text);
 	notice_status(d, "busy", m, client);
-	notice_reply(d, m, content, client);
+	notice_reply(d, m, content, client, NULL);
 	notice_status(d, "idle", m, client);
 	say_present(d, client);
+}
+
+static void say_again(struct desk *d, uint64_t client, const struct jmsg *m, struct jmsg *reply)
+{
+	uint64_t number;
+	notice_status(d, "busy", m, client);
+	(void)desk_post(d, reply, client, &number); /* closes by itself */
+	notice_status(d, "idle", m, client);
+	say_present(d, client);
+}
+
+/* It is looked at again once all that the kernel kept has come: an answer that comes again is
+ * passed over for a page that had it, and this one asks all the same. */
+static void put_off(struct desk *d, uint64_t client, const struct jmsg *m)
+{
+	struct repeats *repeats = &d->repeats;
+	if (repeats->n == REPEATS_MAX)
+		return; /* as before: the page has the first answer or gets it */
+	repeats->of[repeats->n].msg = jmsg_ref((struct jmsg *)(uintptr_t)m); /* only counted */
+	repeats->of[repeats->n++].client = client;
 }
 
 /* Kernels drop a message that they saw before, without a word: the first one's outcome counts. */
 static bool answer_duplicate(struct desk *d, uint64_t client, const struct jmsg *m)
 {
-	uint64_t number;
-	struct jmsg *reply = NULL;
 	const struct request *first = requests_find(&d->requests, m->session, m->msg_id);
-	if (!first && !requests_answered(&d->requests, m->session, m->msg_id, &reply))
+	const struct answered *answered = answers_find(&d->requests.answers, m->session, m->msg_id);
+	if (!first && !answered)
 		return false;
+	struct jmsg *reply = answered ? answered->reply : NULL;
 	d->kernels->count.duplicates++;
 	log_info(&d->log, "duplicate msg_id=%s", m->msg_id);
-	if (first && first->client == client)
+	if (first && first->client == client) {
+		if (d->adopting && !first->is_over)
+			put_off(d, client, m);
 		return true;
+	}
 	if (!reply) {
 		char text[JMSG_ID_MAX + 64];
 		(void)snprintf(text, sizeof text, "msg_id %s was used before", m->msg_id);
 		answer_error(d, client, m, "DuplicateMessage", text);
 		return true;
 	}
-	notice_status(d, "busy", m, client);
-	(void)desk_post(d, reply, client, &number); /* closes by itself */
-	notice_status(d, "idle", m, client);
-	say_present(d, client);
+	say_again(d, client, m, reply);
 	return true;
+}
+
+void relay_repeats(struct desk *d)
+{
+	struct repeats *repeats = &d->repeats;
+	for (size_t i = 0; i < repeats->n; i++)
+		(void)answer_duplicate(
+			d, repeats->of[i].client, repeats->of[i].msg); /* it is one */
+	repeats_done(repeats);
+}
+
+void repeats_done(struct repeats *repeats)
+{
+	while (repeats->n > 0)
+		jmsg_unref(repeats->of[--repeats->n].msg);
+}
+
+void relay_answer_again(struct request *r, const struct answered *a)
+{
+	struct desk *d = r->desk;
+	uint64_t client = r->client;
+	AUTO(freep) char *text = NULL;
+	if (a->reply) {
+		struct bytes content = a->reply->part[PART_CONTENT];
+		text = strndup((const char *)content.data, content.len);
+	} else
+		text = notice_error_content("DuplicateMessage", "this msg_id was used before");
+	if (r->x) {
+		r->x->status = a->status;
+		r->x->repeats = true;
+	}
+	request_end(r, text, client);
+	say_present(d, client);
+}
+
+bool relay_info_is_fresh(const struct desk *d)
+{
+	return d->from_pool && !d->asked &&
+	       clock_now_ms(d->gw->clock) - d->ready_ms < INFO_FRESH_MS;
 }
 
 static bool info_is_kept(const struct desk *d)
 {
-	return d->open && d->info && desk_is_busy(d);
+	return d->open && d->info && (desk_is_busy(d) || relay_info_is_fresh(d));
 }
 
 bool relay_answer_info(struct request *r)
@@ -204,6 +266,7 @@ static int take_shell(struct desk *d, uint64_t client, struct jmsg *m, struct er
 static void take_input(struct desk *d, uint64_t client, const struct jmsg *m)
 {
 	struct err err;
+	input_keep(d, m, client);
 	if (kernel_send(d->kernel, m, &err) != 0)
 		notice_text(d, client, "The input could not be sent: %s", err.text);
 }
@@ -230,19 +293,26 @@ int relay_from_client(struct desk *d, uint64_t client, struct jmsg *m, struct er
 	return 0;
 }
 
-/* The request that m answers, if it went to the kernel. */
+static struct request *find_request(const struct desk *d, const struct jmsg *m)
+{
+	return *m->parent_id ? requests_find(&d->requests, m->parent_session, m->parent_id) : NULL;
+}
+
+/* The request that m answers, if it went to the kernel. Of one that an earlier gateway answered
+ * only what came before that does: the rest is late. */
 static struct request *request_of(const struct desk *d, const struct jmsg *m)
 {
-	if (!*m->parent_id)
-		return NULL;
-	struct request *r = requests_find(&d->requests, m->parent_session, m->parent_id);
-	return r && r->is_sent ? r : NULL;
+	uint64_t to;
+	struct request *r = find_request(d, m);
+	bool late = r && r->is_over && !past_receiver(d->past, m, &to);
+	return r && r->is_sent && !late ? r : NULL;
 }
 
 static bool was_answered(const struct desk *d, const struct jmsg *m)
 {
-	return *m->parent_id &&
-	       requests_answered(&d->requests, m->parent_session, m->parent_id, NULL);
+	const struct request *r = find_request(d, m);
+	return (r && r->is_over) || (*m->parent_id && answers_find(&d->requests.answers,
+							      m->parent_session, m->parent_id));
 }
 
 enum said { SAID_BUSY, SAID_IDLE, SAID_OTHER, SAID_NONSENSE };
@@ -272,11 +342,13 @@ static bool is_stale(const struct desk *d, const struct request *r, const struct
 	return was_answered(d, m);
 }
 
-/* Another lane's execution still runs: with subshells one idle is not the kernel's. */
+/* Another lane's execution still runs: with subshells one idle is not the kernel's. One that only
+ * waits for its reply does not: all of iopub is read before shell. */
 static bool others_run(const struct desk *d, const struct request *r)
 {
 	for (const struct lane *lane = d->queue.lanes; lane; lane = lane->hh.next) {
-		if (lane->running && (!r || lane->running != r->x))
+		const struct request *other = lane->running ? lane->running->request : NULL;
+		if (other && other != r && !other->idled)
 			return true;
 	}
 	return false;
@@ -287,7 +359,7 @@ static void take_status(struct desk *d, struct request *r, const struct jmsg *m,
 	if (!relay_is_untracked(m->parent_type) && said != SAID_OTHER)
 		desk_set_busy(d, said == SAID_BUSY || others_run(d, r));
 	if (r && said == SAID_BUSY)
-		r->is_busy = true;
+		request_busied(r);
 	if (r && said == SAID_IDLE)
 		request_idled(r);
 }
@@ -320,8 +392,11 @@ static void from_iopub(struct desk *d, struct jmsg *m)
 		d->kernels->count.bad_messages++;
 	if (is_status && (said == SAID_NONSENSE || is_stale(d, r, m)))
 		to = JOURNAL_TO_NOBODY;
+	(void)past_receiver(d->past, m, &to); /* it was judged before */
 	if (!post_iopub(d, m, to, &number))
 		number = journal_next(d->journal) - 1;
+	if (r)
+		request_heard(r);
 	if (r && r->x)
 		execution_saw(r->x, m, number);
 	if (is_status && to == JOURNAL_TO_ALL)
@@ -350,11 +425,15 @@ static void from_other(struct desk *d, struct jmsg *m)
 	uint64_t number;
 	struct request *r = request_of(d, m);
 	uint64_t to = receiver(d, r, m);
-	(void)past_receiver(d->past, m, &to); /* it was known before */
+	bool is_past = past_receiver(d->past, m, &to); /* it was known before */
 	if (to == JOURNAL_TO_NOBODY)
 		log_info(&d->log, "nobody_for type=%s", m->msg_type);
 	if (!desk_post(d, m, to, &number))
 		number = journal_next(d->journal) - 1;
+	if (!r && is_past)
+		answers_add_reply(&d->requests.answers, m, number, to);
+	if (r && !is_past && strcmp(m->msg_type, "input_request") == 0)
+		input_asked(r, m);
 	if (!r || m->channel == CHANNEL_STDIN || !is_reply_to(r, m))
 		return;
 	if (r->x)

@@ -4,24 +4,10 @@
 #include <string.h>
 
 #include "gateway/spine/desk.h"
+#include "gateway/spine/msg_key.h"
 #include "gateway/spine/notice.h"
 
-#define SLIM_BYTES  (16u << 10) /* larger ones are kept without content once they were sent */
-#define REPLY_BYTES (64u << 10) /* largest reply that is kept to be said again */
-
-struct recent {
-	UT_hash_handle hh;
-	struct list link;
-	char *key;
-	size_t key_len;
-	struct jmsg *reply;
-};
-
-/* Session, NUL, msg_id: neither holds a NUL. */
-struct key {
-	char text[2 * JMSG_ID_MAX];
-	size_t len;
-};
+#define SLIM_BYTES (16u << 10) /* larger ones are kept without content once they were sent */
 
 static void half_fire(struct timer *t);
 
@@ -29,85 +15,38 @@ void requests_init(struct requests *rs)
 {
 	*rs = (struct requests){0};
 	list_init(&rs->all);
-	list_init(&rs->recent);
+	answers_init(&rs->answers);
 	timer_init(&rs->half_timer, half_fire);
-}
-
-static void forget_oldest(struct requests *rs)
-{
-	struct recent *old = CONTAINER_OF(rs->recent.next, struct recent, link);
-	HASH_DEL(rs->recent_by_key, old);
-	list_remove(&old->link);
-	jmsg_unref(old->reply);
-	free(old->key);
-	free(old);
-	rs->n_recent--;
 }
 
 void requests_done(struct requests *rs)
 {
 	assert(list_empty(&rs->all));
-	while (!list_empty(&rs->recent))
-		forget_oldest(rs);
-}
-
-/* Lengths were bounded when the message was made. */
-static struct key key_of(const char *session, const char *msg_id)
-{
-	struct key key;
-	size_t n = strlen(session) + 1, m = strlen(msg_id);
-	assert(n + m <= sizeof key.text);
-	memcpy(key.text, session, n);
-	memcpy(key.text + n, msg_id, m);
-	key.len = n + m;
-	return key;
+	answers_done(&rs->answers);
 }
 
 struct request *requests_find(const struct requests *rs, const char *session, const char *msg_id)
 {
 	struct request *r;
-	struct key key = key_of(session, msg_id);
+	struct msg_key key = msg_key_of(session, msg_id);
 	HASH_FIND(hh, rs->by_key, key.text, key.len, r);
 	return r;
 }
 
-bool requests_answered(
-	const struct requests *rs, const char *session, const char *msg_id, struct jmsg **ret_reply)
+static void remember(struct requests *rs, const struct request *r)
 {
-	struct recent *old;
-	struct key key = key_of(session, msg_id);
-	HASH_FIND(hh, rs->recent_by_key, key.text, key.len, old);
-	if (old && ret_reply)
-		*ret_reply = old->reply;
-	return old != NULL;
-}
-
-/* Only the last few replies are kept: reply_from is the oldest that may still have its own. */
-static void remember(struct requests *rs, struct request *r)
-{
-	struct recent *now;
-	HASH_FIND(hh, rs->recent_by_key, r->key, r->key_len, now);
-	if (now)
-		return;
-	if (rs->n_recent == RECENT_MAX)
-		forget_oldest(rs);
-	now = xcalloc(1, sizeof *now);
-	now->key = TAKE(r->key);
-	now->key_len = r->key_len;
-	if (r->reply && r->reply->frame.len <= REPLY_BYTES)
-		now->reply = TAKE(r->reply);
-	HASH_ADD_KEYPTR(hh, rs->recent_by_key, now->key, now->key_len, now);
-	list_append(&rs->recent, &now->link);
-	rs->n_recent++;
-	if (!rs->reply_from)
-		rs->reply_from = now;
-	if (++rs->n_replies <= RECENT_REPLIES)
-		return;
-	struct recent *old = rs->reply_from;
-	jmsg_unref(old->reply);
-	old->reply = NULL;
-	rs->n_replies--;
-	rs->reply_from = CONTAINER_OF(old->link.next, struct recent, link);
+	answers_add(&rs->answers, &(struct answered){
+					  .session = r->msg->session,
+					  .msg_id = r->msg->msg_id,
+					  .msg_type = r->msg->msg_type,
+					  .channel = r->msg->channel,
+					  .client = r->client,
+					  .reply_at = r->reply_at,
+					  .idle_at = r->idle_at,
+					  .status = r->x ? r->x->status : EXECUTION_OPEN,
+					  .execution_count = r->x ? r->x->execution_count : -1,
+					  .reply = r->reply,
+				  });
 }
 
 static bool ends_with(const char *text, const char *tail)
@@ -145,6 +84,8 @@ int request_new(
 			rs->n, rs->bytes);
 	struct request *r = make(d, m, client);
 	r->row = live_request(d->live, m, client);
+	if (!r->row)
+		live_unkept(d->live, 1);
 	*ret = r;
 	return 0;
 }
@@ -159,7 +100,7 @@ static struct request *make(struct desk *d, struct jmsg *m, uint64_t client)
 	r->bytes = m->frame.len;
 	r->client = client;
 	r->wants_reply = ends_with(m->msg_type, "_request");
-	struct key key = key_of(m->session, m->msg_id);
+	struct msg_key key = msg_key_of(m->session, m->msg_id);
 	r->key = xcalloc(1, key.len);
 	r->key_len = key.len;
 	memcpy(r->key, key.text, key.len);
@@ -172,20 +113,34 @@ static struct request *make(struct desk *d, struct jmsg *m, uint64_t client)
 	return r;
 }
 
-/* Its execution runs, or its halves are partly said: what is in the file counts, the rest comes
- * again. */
+static bool is_in_file(uint64_t number, uint64_t last)
+{
+	return number > 0 && number <= last;
+}
+
+/* What is in the file counts, the rest comes again: from the kernel or, where we had said it, from
+ * us. */
+static void restore_halves(struct request *r, uint64_t last)
+{
+	const struct live_request *row = r->row;
+	r->is_sent = row->is_sent;
+	r->is_busy = row->is_running || is_in_file(row->busied, last);
+	r->replied = is_in_file(row->replied, last);
+	r->reply_at = r->replied ? row->replied : 0;
+	r->idled = is_in_file(row->idled, last);
+	r->idle_at = r->idled ? row->idled : 0;
+}
+
+/* Its execution runs, or its halves are partly said. */
 static void restore_sent(struct request *r, uint64_t last)
 {
 	const struct live_request *row = r->row;
-	r->is_sent = true;
-	r->is_busy = row->is_running;
-	r->replied = row->replied > 0 && row->replied <= last;
-	r->idled = row->idled > 0 && row->idled <= last;
 	if (r->msg->channel == CHANNEL_SHELL)
 		queue_restore(r->desk, r);
 	if (!r->x)
 		return;
 	r->x->first = row->first;
+	scribe_resumes(r->x, last);
 	if (!row->is_running)
 		return;
 	r->x->running_us = r->x->sent_us;
@@ -196,14 +151,19 @@ void request_restore(struct desk *d, struct live_request *row, uint64_t last)
 {
 	AUTO(jmsg_unrefp) struct jmsg *m = NULL;
 	struct bytes frame = {.data = row->frame, .len = row->len};
-	bool fits = row->len <= sizeof row->frame && jmsg_from_frame(frame, &m, NULL) == 0;
+	bool over = is_in_file(row->noted > 0 ? row->noted : row->ended, last);
+	bool fits = row->len <= sizeof row->frame && !over && jmsg_from_frame(frame, &m, NULL) == 0;
 	if (!fits || requests_find(&d->requests, m->session, m->msg_id)) {
-		live_request_free(row);
+		live_request_free(d->live, row);
 		return;
 	}
 	struct request *r = make(d, m, row->client);
 	r->row = row;
-	if (row->is_sent)
+	r->is_over = row->ended > 0;
+	restore_halves(r, last);
+	if (r->is_over)
+		return;
+	if (r->is_sent)
 		restore_sent(r, last);
 	else if (!row->is_slim && m->channel == CHANNEL_SHELL)
 		queue_push(d, r);
@@ -239,6 +199,7 @@ int request_send(struct request *r, struct err *err)
 	if (rc != 0)
 		return rc;
 	r->is_sent = true;
+	r->desk->asked = true;
 	if (r->row) {
 		r->row->first = r->x ? r->x->first : 0;
 		r->row->is_sent = true;
@@ -257,8 +218,15 @@ static void gone(struct request *r)
 	rs->n--;
 	rs->bytes -= r->bytes;
 	remember(rs, r);
+	uint64_t noted = r->x ? scribe_ends(r) : 0;
+	if (noted > 0 && r->row)
+		live_request_noted(d->live, r->row, noted, r->row_stays);
+	else if (!d->leaving && !r->row_stays)
+		live_request_free(d->live, r->row);
 	if (!d->leaving)
-		live_request_free(r->row);
+		live_request_free(d->live, r->input);
+	if (!d->leaving && !r->row)
+		live_unkept(d->live, -1);
 	if (r->x) {
 		r->x->request = NULL;
 		execution_step(r->x);
@@ -270,35 +238,140 @@ static void gone(struct request *r)
 	free(r);
 }
 
+static bool is_ended(const struct request *r)
+{
+	return r->idled && (r->replied || !r->wants_reply);
+}
+
 static void halves_changed(struct request *r)
 {
 	struct clock *clock = r->desk->gw->clock;
 	struct timer *t = &r->desk->requests.half_timer;
-	if (r->idled && (r->replied || !r->wants_reply)) {
+	if (is_ended(r)) {
 		gone(r);
 		return;
 	}
+	if (r->is_over)
+		return;
 	if (r->half_ms == 0)
 		r->half_ms = clock_now_ms(clock) + 1;
 	if (!timer_running(t))
 		timer_start(clock, t, HALF_MS);
 }
 
+void request_heard(struct request *r)
+{
+	if (r->half_ms > 0)
+		r->half_ms = clock_now_ms(r->desk->gw->clock) + 1;
+}
+
+void request_busied(struct request *r)
+{
+	r->is_busy = true;
+	if (r->row)
+		r->row->busied = journal_next(r->desk->journal) - 1;
+}
+
 void request_replied(struct request *r, struct jmsg *reply)
 {
 	r->replied = true;
 	r->reply = jmsg_ref(reply);
+	r->reply_at = journal_next(r->desk->journal) - 1;
 	if (r->row)
-		r->row->replied = journal_next(r->desk->journal) - 1;
+		r->row->replied = r->reply_at;
 	halves_changed(r);
 }
 
 void request_idled(struct request *r)
 {
 	r->idled = true;
+	r->idle_at = journal_next(r->desk->journal) - 1;
 	if (r->row)
-		r->row->idled = journal_next(r->desk->journal) - 1;
+		r->row->idled = r->idle_at;
 	halves_changed(r);
+}
+
+bool requests_run(const struct requests *rs)
+{
+	LIST_EACH (at, &rs->all) {
+		const struct request *r = CONTAINER_OF(at, struct request, link);
+		if (r->x && r->is_sent && !r->idled && !r->is_over)
+			return true;
+	}
+	return false;
+}
+
+/* One that goes may take others with it: the list is looked at anew. */
+static struct request *first_ended(const struct requests *rs)
+{
+	LIST_EACH (at, &rs->all) {
+		struct request *r = CONTAINER_OF(at, struct request, link);
+		if (is_ended(r))
+			return r;
+	}
+	return NULL;
+}
+
+static struct request *first_over(const struct requests *rs)
+{
+	LIST_EACH (at, &rs->all) {
+		struct request *r = CONTAINER_OF(at, struct request, link);
+		if (r->is_over)
+			return r;
+	}
+	return NULL;
+}
+
+void requests_settled(struct desk *d)
+{
+	for (struct request *r; (r = first_over(&d->requests));)
+		request_end(r, NOTICE_ABORTED, JOURNAL_TO_ALL);
+	for (struct request *r; (r = first_ended(&d->requests));)
+		gone(r);
+	LIST_EACH (at, &d->requests.all) {
+		struct request *r = CONTAINER_OF(at, struct request, link);
+		if (r->replied || r->idled)
+			halves_changed(r);
+	}
+}
+
+/* It was said just now. A client that had it from an earlier gateway, as then, passes over it. */
+static uint64_t note(const struct desk *d, uint64_t *then)
+{
+	uint64_t now = journal_next(d->journal) - 1;
+	if (then && *then > 0)
+		past_said(d->past, now, *then);
+	if (then)
+		*then = now;
+	return now;
+}
+
+static void say_missing(struct request *r, const char *content, uint64_t to)
+{
+	struct desk *d = r->desk;
+	struct live_request *row = r->row;
+	if (!r->is_busy) {
+		notice_status(d, "busy", r->msg, to);
+		(void)note(d, row ? &row->busied : NULL); /* nobody asks later */
+	}
+	if (r->wants_reply && !r->replied) {
+		notice_reply(d, r->msg, content, r->client, &r->reply);
+		r->reply_at = note(d, row ? &row->replied : NULL);
+	}
+	if (!r->idled) {
+		notice_status(d, "idle", r->msg, to);
+		r->idle_at = note(d, row ? &row->idled : NULL);
+	}
+}
+
+static void say_again(struct request *r)
+{
+	struct desk *d = r->desk;
+	uint64_t client = r->row->is_private ? r->client : JOURNAL_TO_ALL;
+	AUTO(freep) char *content = live_answer(r->row);
+	say_missing(r, content ? content : NOTICE_ABORTED, client);
+	if (client != JOURNAL_TO_ALL && desk_is_busy(d))
+		notice_status(d, "busy", NULL, client);
 }
 
 void request_end(struct request *r, const char *content, uint64_t to)
@@ -306,12 +379,16 @@ void request_end(struct request *r, const char *content, uint64_t to)
 	struct desk *d = r->desk;
 	if (r->x && r->x->status == EXECUTION_OPEN)
 		r->x->status = r->is_sent ? EXECUTION_DIED : EXECUTION_ABORTED;
-	if (!r->is_busy)
-		notice_status(d, "busy", r->msg, to);
-	if (r->wants_reply && !r->replied)
-		notice_reply(d, r->msg, content, r->client);
-	if (!r->idled)
-		notice_status(d, "idle", r->msg, to);
+	if (r->is_over)
+		say_again(r);
+	else
+		say_missing(r, content, to);
+	if (r->row) {
+		r->row->is_private = r->row->is_private || to != JOURNAL_TO_ALL;
+		r->row_stays = true;
+		live_request_ended(
+			d->live, r->row, journal_next(d->journal) - 1, r->is_over ? NULL : content);
+	}
 	d->kernels->count.synthesised++;
 	gone(r);
 }
@@ -367,7 +444,7 @@ static struct request *first_to_abort(const struct requests *rs, bool held_too)
 {
 	LIST_EACH (at, &rs->all) {
 		struct request *r = CONTAINER_OF(at, struct request, link);
-		if (held_too || r->is_sent)
+		if (held_too || r->is_sent || r->is_over)
 			return r;
 	}
 	return NULL;

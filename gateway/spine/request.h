@@ -5,11 +5,11 @@
 #ifndef COPPICE_SPINE_REQUEST_H
 #define COPPICE_SPINE_REQUEST_H
 
-#include <uthash.h>
-
 #include "gateway/base/clock.h"
+#include "gateway/base/hash.h"
 #include "gateway/base/jmsg.h"
 #include "gateway/base/list.h"
+#include "gateway/spine/answered.h"
 
 struct desk;
 struct execution;
@@ -17,8 +17,6 @@ struct lane;
 
 #define REQUESTS_MAX   10000u
 #define REQUESTS_BYTES (64u << 20)
-#define RECENT_MAX     1024u /* ids of answered requests that are remembered */
-#define RECENT_REPLIES 64u   /* of these, replies that are kept to be said again */
 #define HALF_MS	       5000u /* patience for the other half: reply without idle, idle without reply */
 
 struct request {
@@ -34,22 +32,22 @@ struct request {
 	struct lane *lane;   /* NULL: control */
 	struct execution *x; /* of an execute_request */
 	struct jmsg *reply;
-	struct live_request *row; /* where it outlives us, or NULL */
-	uint64_t half_ms;	  /* since when one half is there without the other; 0: not so */
+	uint64_t reply_at, idle_at; /* numbers of the halves in the journal; 0: not said yet */
+	struct live_request *row;   /* where it outlives us, or NULL */
+	struct live_request *input; /* the answer to its cell's question, likewise */
+	uint64_t half_ms;	    /* since when one half is there and nothing came; 0: not so */
 	bool is_sent, wants_reply, is_busy, replied, idled;
+	bool is_over;	/* an earlier gateway had answered it; what its file lacks is said again */
+	bool row_stays; /* until the journal's file has our answer */
 };
 
-struct recent;
 struct live_request;
 
 struct requests {
 	struct request *by_key;
 	struct list all;
 	size_t n, bytes;
-	struct recent *recent_by_key;
-	struct list recent;	   /* oldest first */
-	struct recent *reply_from; /* the oldest that may keep its reply */
-	unsigned n_recent, n_replies;
+	struct answers answers;
 	struct timer half_timer;
 };
 
@@ -59,9 +57,6 @@ void requests_done(struct requests *rs);
 
 /* NULL if there is none of that id in that session. */
 struct request *requests_find(const struct requests *rs, const char *session, const char *msg_id);
-/* True if such a request was answered lately; its reply if it is still kept. */
-bool requests_answered(const struct requests *rs, const char *session, const char *msg_id,
-	struct jmsg **ret_reply);
 
 /* E_UNAVAILABLE: too many wait. The desk's lane is not touched. */
 int request_new(
@@ -73,10 +68,18 @@ void requests_forget(struct desk *d);
 /* To the kernel; what it may keep of the message shrinks. */
 int request_send(struct request *r, struct err *err);
 /* A half came from the kernel. Ends the request when both are there. */
+/* Output of it came: its other half may be behind more. */
+void request_heard(struct request *r);
+void request_busied(struct request *r);
 void request_replied(struct request *r, struct jmsg *reply);
 void request_idled(struct request *r);
+/* An execution is with the kernel that has not said idle for it. */
+bool requests_run(const struct requests *rs);
+/* All that an earlier gateway's kernel kept has come: what that gateway had answered itself is
+ * answered again, what has both halves goes, and patience for the other half of the rest begins. */
+void requests_settled(struct desk *d);
 /* Says the halves that are missing: busy if none was, a reply with content, idle. It is gone then.
- * to: JOURNAL_TO_ALL for the statuses, or the one client. */
+ * to: JOURNAL_TO_ALL for the statuses, or the one client. One that is over gets its own content. */
 void request_end(struct request *r, const char *content, uint64_t to);
 /* Requests of the desk, or only those that were sent: executes that were sent died, the rest is
  * aborted. */

@@ -294,6 +294,8 @@ static void hold(struct sessions *ss, struct session *s, const struct desk *d)
 	(void)copy_text(s->kernel_id, UUID_SIZE, desk_id(d), strlen(desk_id(d))); /* same size */
 	if (old && !is_held(ss, desk_id(old)))
 		desk_end(old, "The session went over to another kernel.", NULL, NULL);
+	else if (old)
+		survive_record(old);
 }
 
 static void set_text(char **text, const char *value)

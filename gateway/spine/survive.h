@@ -6,15 +6,17 @@
 
 #include "gateway/spine/kernels.h"
 
-/* Writes the row anew, with rename. A kernel that cannot outlive us has none. */
+/* Writes the row anew, with rename. A kernel that cannot outlive us has none while it lives. */
 void survive_record(struct desk *d);
+/* Nor is the row left that it had while it was dead. */
+void survive_ready(const struct desk *d);
 void survive_forget(const struct desk *d);
 /* Opens what is mapped; without it the kernel works, only less outlives us. */
 void survive_open(struct desk *d, bool goes_on);
 void survive_remove(const struct desk *d);
 /* After the replay of an adopted kernel. */
 void survive_settled(struct desk *d);
-/* Lets the kernel live on, or ends it if it cannot. */
+/* Lets the kernel live on, or ends it if it cannot. A dead one loses its place and stays dead. */
 void survive_leave(struct desk *d);
 
 #endif

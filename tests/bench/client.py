@@ -3,7 +3,10 @@
 Equal on both sides: building the request, parsing header and parent header of each message that
 comes, and the end, which is the reply and the idle status both seen. Not equal, and to the direct
 side's advantage: it does not check signatures. It signs what it sends, which over a WebSocket the
-gateway does. The WebSocket side masks with zeros, as plain Python could only do it slowly."""
+gateway does. The WebSocket side masks with zeros, as plain Python could only do it slowly. It speaks
+v1 or the legacy framing, and is an ordinary client or one that acknowledges at once: a second small
+write of a server waits for the acknowledgement of the first, which an ordinary client's machine
+sends up to 40 ms late."""
 
 import base64
 import hashlib
@@ -27,6 +30,7 @@ class Direct:
     """ZeroMQ sockets to a kernel: DEALER for shell, SUB for iopub."""
 
     def __init__(self, context, addresses, key, curve=None):
+        self.session = uuid.uuid4().hex
         self.key = hmac.new(key.encode(), digestmod=hashlib.sha256)
         self.shell = self._open(context, zmq.DEALER, addresses["shell"], curve)
         self.iopub = self._open(context, zmq.SUB, addresses["iopub"], curve)
@@ -62,43 +66,66 @@ class Direct:
             out.append((frames[at + 2], frames[at + 3], frames[at + 5]))
         return out
 
+    def leave_iopub(self):
+        """Somebody else reads it from now on."""
+        self.poller.unregister(self.iopub)
+        self.iopub.close()
+
     def close(self):
         self.shell.close()
         self.iopub.close()
 
 
 class WebSocket:
-    """A plain socket that speaks v1.kernel.websocket.jupyter.org."""
+    """A plain socket; framing "v1" or "legacy", quick: acknowledges at once."""
 
-    def __init__(self, host, port, path, token):
-        self.socket = socket.create_connection((host, port))
+    def __init__(self, server, kernel, framing="v1", quick=False):
+        self.v1, self.quick = framing == "v1", quick
+        self.session = uuid.uuid4().hex  # jupygate finds the receiver of a reply by it
+        self.socket = socket.create_connection((server.host, server.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        nonce = base64.b64encode(os.urandom(16)).decode()
-        self.socket.sendall(
-            (f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\n"
-             f"Connection: Upgrade\r\nSec-WebSocket-Key: {nonce}\r\nSec-WebSocket-Version: 13\r\n"
-             f"Sec-WebSocket-Protocol: {V1}\r\nAuthorization: token {token}\r\n\r\n").encode())
         self.data = bytearray()
+        try:
+            self._upgrade(server, kernel)
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def _upgrade(self, server, kernel):
+        nonce = base64.b64encode(os.urandom(16)).decode()
+        offer = f"Sec-WebSocket-Protocol: {V1}\r\n" if self.v1 else ""
+        self.socket.sendall(
+            (f"GET /api/kernels/{kernel}/channels?session_id={self.session} HTTP/1.1\r\n"
+             f"Host: {server.host}:{server.port}\r\nUpgrade: websocket\r\n"
+             f"Connection: Upgrade\r\nSec-WebSocket-Key: {nonce}\r\nSec-WebSocket-Version: 13\r\n"
+             f"{offer}Authorization: token {server.token}\r\n\r\n").encode())
         while b"\r\n\r\n" not in self.data:
             self._read()
         head, _, rest = bytes(self.data).partition(b"\r\n\r\n")
-        if b" 101 " not in head.split(b"\r\n")[0] + b" " or V1.encode() not in head:
-            raise RuntimeError(f"no v1 WebSocket: {head[:300]!r}")
+        agreed = V1.encode() in head
+        if b" 101 " not in head.split(b"\r\n")[0] + b" " or agreed != self.v1:
+            raise RuntimeError(f"no WebSocket of that framing: {head[:300]!r}")
         self.data = bytearray(rest)
 
     def _read(self):
+        if self.quick:  # not kept by the kernel: said before each read
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         more = self.socket.recv(262144)
         if not more:
             raise RuntimeError("the gateway closed the connection")
         self.data += more
 
     def send(self, header, content):
+        if not self.v1:
+            self._send_frame(1, b'{"channel": "shell", "header": %s, "parent_header": {}, '
+                                b'"metadata": {}, "content": %s, "buffers": []}'
+                             % (header, content))
+            return
         parts = [b"shell", header, b"{}", b"{}", content]
         offsets = [8 * 7]
         for part in parts:
             offsets.append(offsets[-1] + len(part))
-        body = struct.pack("<7Q", 6, *offsets) + b"".join(parts)
-        self._send_frame(2, body)
+        self._send_frame(2, struct.pack("<7Q", 6, *offsets) + b"".join(parts))
 
     def _send_frame(self, opcode, body):
         n = len(body)
@@ -135,6 +162,9 @@ class WebSocket:
                 self._send_frame(10, body)
             elif opcode == 8:
                 raise RuntimeError(f"closed: {body!r}")
+            elif opcode == 1:
+                message = json.loads(body)
+                out.append((message["header"], message["parent_header"], message["content"]))
             elif opcode == 2:
                 n, = struct.unpack_from("<Q", body)
                 o = struct.unpack_from(f"<{n}Q", body, 8)
@@ -154,15 +184,26 @@ class WebSocket:
         self.socket.close()
 
 
+def value(part):
+    """A part of a message: bytes, or what the legacy framing has made of them already."""
+    return json.loads(part) if isinstance(part, bytes) else part
+
+
 class Client:
     def __init__(self, way):
         self.way = way
-        self.session = uuid.uuid4().hex
-        self.n = 0
+        self.session = way.session
+        self.n, self.named = 0, None
 
-    def _ask(self, msg_type, content):
+    def next_id(self):
+        return self.named or f"{self.session}_{self.n + 1}"
+
+    def name_next(self, msg_id):
+        self.named = msg_id
+
+    def ask(self, msg_type, content):
+        msg_id, self.named = self.next_id(), None
         self.n += 1
-        msg_id = f"{self.session}_{self.n}"
         header = {"msg_id": msg_id, "session": self.session, "username": "bench",
                   "date": "2026-01-01T00:00:00.000000Z", "msg_type": msg_type, "version": "5.3"}
         self.way.send(json.dumps(header).encode(), json.dumps(content).encode())
@@ -176,21 +217,21 @@ class Client:
             if not messages:
                 return False
             for header, parent, content in messages:
-                header, parent = json.loads(header), json.loads(parent)
+                header, parent = value(header), value(parent)
                 if parent.get("msg_id") not in msg_ids:
                     continue
                 if header["msg_type"] == reply_type:
-                    if json.loads(content)["status"] != "ok":
+                    if value(content)["status"] != "ok":
                         raise RuntimeError(f"the kernel answered {content!r}")
                     replied = True
                 elif header["msg_type"] == "status":
-                    idle = idle or json.loads(content)["execution_state"] == "idle"
+                    idle = idle or value(content)["execution_state"] == "idle"
         return True
 
     def wait_ready(self):
         asked, deadline = set(), time.monotonic() + TIMEOUT_S
         while True:
-            asked.add(self._ask("kernel_info_request", {}))
+            asked.add(self.ask("kernel_info_request", {}))
             if self._wait(asked, "kernel_info_reply", 0.5):
                 break
             if time.monotonic() > deadline:
@@ -198,13 +239,20 @@ class Client:
         while self.way.receive(0.2):
             pass  # answers to the other times it was asked
 
+    def info(self):
+        """Waits for the answer and the idle of one kernel_info_request."""
+        if not self._wait((self.ask("kernel_info_request", {}),), "kernel_info_reply", TIMEOUT_S):
+            raise RuntimeError("no answer to kernel_info_request")
+
+    def ask_execute(self, code):
+        return self.ask("execute_request", {
+            "code": code, "silent": False, "store_history": True, "user_expressions": {},
+            "allow_stdin": False, "stop_on_error": True})
+
     def execute(self, code):
         """Nanoseconds until reply and idle are both there."""
         begun = time.perf_counter_ns()
-        msg_id = self._ask("execute_request", {
-            "code": code, "silent": False, "store_history": True, "user_expressions": {},
-            "allow_stdin": False, "stop_on_error": True})
-        if not self._wait((msg_id,), "execute_reply", TIMEOUT_S):
+        if not self._wait((self.ask_execute(code),), "execute_reply", TIMEOUT_S):
             raise RuntimeError("no answer")
         return time.perf_counter_ns() - begun
 

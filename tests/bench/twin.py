@@ -38,13 +38,12 @@ def call(method, path, body=None, **query):
 
 
 def container_of(run_dir):
-    """The one container of a gateway with that run folder, as the engine describes it."""
+    """The one container of a gateway with that run folder, as the engine describes it; None while
+    an earlier one is still being removed. The gateway's kernel must be ready."""
     rows = call("GET", "/containers/json", all="1",
                 filters=json.dumps({"label": ["coppice.run"]}))
     rows = [r for r in rows if run_dir in r["Labels"].get("coppice.run", "")]
-    if len(rows) != 1:
-        raise RuntimeError(f"{len(rows)} containers of {run_dir} instead of one")
-    return call("GET", f"/containers/{rows[0]['Id']}/json")
+    return call("GET", f"/containers/{rows[0]['Id']}/json") if len(rows) == 1 else None
 
 
 class Twin:

@@ -12,15 +12,17 @@ import engine
 import specs
 from gateway import LOGS, OUT, ROOT, Gateway, Server
 
-CONFIG = """
+# Images under other names may be tried with these: the first by COPPICE_E2E_ARGS="--image NAME".
+NEWEST = os.environ.get("COPPICE_E2E_NEWEST", "coppice-kernel-newest")
+CONFIG = f"""
 [kernelspec newest]
-image = coppice-kernel-newest
+image = {NEWEST}
 display_name = Python 3 (newest ipykernel)
 language = python
 
 [kernelspec foreign]
-image = coppice-kernel-newest
-argv = ["python3", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+image = {NEWEST}
+argv = ["python3", "-m", "ipykernel_launcher", "-f", "{{connection_file}}"]
 display_name = Python 3 (as anybody's image)
 language = python
 interrupt_mode = signal
@@ -116,12 +118,14 @@ def process_server(spec_path):
 
 @pytest.fixture
 def docker_server(container_engine):
-    """Makes a gateway with options of its own, kernels in containers."""
+    """Makes a gateway with options of its own, kernels in containers; containers are those of its
+    kernels alone, unless it asks for a pool."""
     made = []
 
     def make(name, *args, **options):
         options.setdefault("config", CONFIG)
-        server = Server(name, "--engine", "docker", *args, **options).start()
+        pool = () if "--pool-floor" in args else ("--pool-floor", "0")
+        server = Server(name, "--engine", "docker", *pool, *args, **options).start()
         made.append(server)
         return server
 

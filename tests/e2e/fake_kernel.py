@@ -1,8 +1,10 @@
 """A scripted kernel: an execute_request's code is a JSON list of steps, carried out in order.
 
 Steps: {"send": CHANNEL, "type": T, "content": TEXT or base64 in "content64", "buffers64": [...],
-"parent": "none"?, "times": N?} publishes raw bytes as they are; {"raw64": [frames], "on": CHANNEL}
-sends frames without any rule; {"bad_key": true, ...} signs with another key; {"reply": {...}} is
+"parent": "none"?, "times": N?, "fill": N?} publishes raw bytes as they are, the word @fill in a
+content being N times z; {"repeat": N, "steps": [...]} has
+them N times, the word @n in a content being the number of the message; {"raw64": [frames], "on":
+CHANNEL} sends frames without any rule; {"bad_key": true, ...} signs with another key; {"reply": {...}} is
 the execute_reply (default ok); {"no_reply": true}; {"no_idle": true}; {"seen": true} answers with
 everything received since; {"exit": CODE}. A code that is no JSON list is answered ok.
 """
@@ -113,6 +115,10 @@ class Kernel:
         if "send" in step:
             for _ in range(step.get("times", 1)):
                 self.send_step(step, header)
+        elif "repeat" in step:
+            for n in range(step["repeat"] * len(step["steps"])):
+                each = step["steps"][n % len(step["steps"])]
+                self.send_step({**each, "content": each["content"].replace("@n", str(n))}, header)
         elif "raw64" in step:
             self.sockets[step.get("on", "iopub")].send_multipart(
                 [base64.b64decode(f) for f in step["raw64"]])
@@ -127,6 +133,7 @@ class Kernel:
     def send_step(self, step, header):
         content = (base64.b64decode(step["content64"]) if "content64" in step
                    else step.get("content", "{}").encode())
+        content = content.replace(b"@fill", b"z" * step.get("fill", 0))
         parent = step.get("parent", "").encode() or header
         if parent == b"none":
             parent = b"{}"

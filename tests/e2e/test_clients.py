@@ -384,11 +384,38 @@ def test_jupyter_server_as_proxy(lone):
                         "create_comm('b').send({}, buffers=[b'\\xff\\x00'])")
             assert run.status == "ok"
             assert c.run("print('still')").stdout == "still\n"
-            # An 11 MiB message is over the proxy's own limit: said, not looped.
+            # An 11 MiB message is over the proxy's own limit: said, and the proxy's socket stays.
+            attached = lone.log().count("client_attached")
             run = c.run("from IPython.display import display\n"
                         "display({'text/plain': 'z' * (11 << 20)}, raw=True)", timeout=within(20))
             assert run.status == "ok"
+            assert run.stderr.count("was kept back") == 1 and not run.iopub("display_data")
             assert c.run("print('after')").stdout == "after\n"
+            assert lone.log().count("client_attached") == attached
             assert lab.post(f"/api/kernels/{kernel_id}/restart").status_code == 200
             assert c.run("print('again')").stdout == "again\n"
         assert lab.delete(f"/api/sessions/{session['id']}").status_code == 204
+
+
+@pytest.mark.parametrize("framing", ["legacy", "v1"])
+def test_what_the_bound_cut_has_its_outcome(docker_server, framing):
+    """A page that was away while more was said than the journal holds: its cells end all the same."""
+    server = docker_server(f"gap-{framing}", "--journal-memory", "1M", "--journal-disk", "1M")
+    kernel_id = server.start_kernel("python3")
+    with server.open(kernel_id, framing) as c:
+        c.info()
+        good, bad = c.execute("21 * 2"), c.execute("1 / 0", stop_on_error=False)
+        after = c.execute("pass")
+    with server.open(kernel_id) as d:
+        d.run("for i in range(2000):\n    print('x' * 8000, flush=True)", timeout=within(60))
+    with server.open(kernel_id, framing, session=c.session) as back:
+        back.runs = c.runs
+        notice = back.until(lambda m: m.type == "stream" and "missing here" in m.content["text"])
+        assert not notice.parent_id
+        for run in (good, bad, after):
+            back.collect(run)
+        assert back.run("print('on')").stdout == "on\n"
+        for run, status in ((good, "ok"), (bad, "error"), (after, "ok")):
+            types = [m.type for m in back.runs[run].messages]
+            assert types.count("execute_reply") == 1 and back.runs[run].status == status
+            assert back.runs[run].states.count("idle") == 1

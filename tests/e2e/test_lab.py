@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 import nbformat
@@ -10,6 +11,7 @@ import pytest
 
 from gateway import ALICE, BUILD, SLACK, wait, within
 from lab_server import TOKEN, LabServer
+from test_survival import again
 
 HERE = Path(__file__).resolve().parent
 
@@ -49,13 +51,20 @@ CONTROL = [
 ]
 
 
+KILLED = [
+    "import time\nfor n in range(1, 101):\n    print(f'tick {n - 1}.', flush=True)\n"
+    "    time.sleep(0.1)",
+    "print('after the kill', n)",
+]
+
+
 @pytest.fixture(scope="module")
 def lab(docker_gateway):
     with LabServer(docker_gateway.url, ALICE) as server:
         yield server
 
 
-def page(lab, script, sources, shots):
+def page(lab, script, sources, shots, **more):
     """Runs lab/SCRIPT.mjs on a notebook with these cells; what it printed."""
     name = f"{script}.ipynb"
     notebook = nbformat.v4.new_notebook(
@@ -64,7 +73,7 @@ def page(lab, script, sources, shots):
                                  "language": "python"}})
     nbformat.write(notebook, lab.notebooks / name)
     options = {"url": lab.url, "token": TOKEN, "notebook": name, "shots": str(shots),
-               "name": script}
+               "name": script, **more}
     result = subprocess.run(
         ["node", str(HERE / "lab" / f"{script}.mjs"), json.dumps(options)], capture_output=True,
         text=True, timeout=within(100), env={
@@ -88,6 +97,26 @@ def test_control(lab, shots):
     assert got["flood"] == 20000
     for what in ("interrupt", "restart", "reload", "flood", "exit"):
         assert (shots / f"control-{what}.png").stat().st_size > 10000
+
+
+@pytest.mark.timeout(400)
+def test_the_gateway_is_killed_mid_cell(docker_server, shots):
+    """The page comes back by itself, shows every line once, and its cell ends."""
+    server = docker_server("lab-killed")
+    server.argv[server.argv.index("--listen") + 1] = f"127.0.0.1:{server.port}"
+
+    def start_again():
+        server.process.wait()
+        server.reader.join()
+        again(server)
+
+    successor = threading.Thread(target=start_again)
+    successor.start()
+    with LabServer(server.url, ALICE, "lab-killed") as lab:
+        got = page(lab, "killed", KILLED, shots, gateway=server.process.pid)
+        assert got["ticks"] == 100
+    assert (shots / "killed-gateway.png").stat().st_size > 10000
+    successor.join()
 
 
 def test_kernels_end_with_their_sessions(lab, docker_gateway):

@@ -282,7 +282,7 @@ class TestKernels:
         assert client.run("import os; print(os.environ.get('MINE'))").stdout == "None\n"
 
     def test_limit_of_kernels(self, process_server):
-        server = process_server("limit", "--max-kernels", "2")
+        server = process_server("limit", "--max-kernels", "2", "--pool-wait", "0s")
         ids = [server.start_kernel("fake") for _ in range(2)]
         check_error(server.post("/api/kernels", json={"name": "fake"}), 503)
         server.delete(f"/api/kernels/{ids[0]}")

@@ -86,6 +86,19 @@ def test_asker_gone(docker_gateway, kernel, client):
     assert not [m for m in client.messages if m.type == "input_request"]
 
 
+def test_a_second_copy_is_no_second_answer(any_client):
+    """A gateway that takes a kernel up sends it again: it cannot know whether the first arrived."""
+    msg_id = any_client.execute("print(input('a'), input('b'))", allow_stdin=True)
+    first = any_client.until_type("input_request", msg_id)
+    frame = any_client.encode("stdin", any_client.header("input_reply"), first.header, {},
+                              {"value": "one", "status": "ok"})
+    any_client.send_frame(frame)
+    second = any_client.until_type("input_request", msg_id, skip=len(any_client.messages))
+    any_client.send_frame(frame)
+    any_client.answer(second, "two")
+    assert any_client.collect(msg_id).stdout == "one two\n"
+
+
 def test_stray_answers_do_no_harm(any_client):
     for _ in range(3):
         any_client.send("stdin", "input_reply", {"value": "stray", "status": "ok"})

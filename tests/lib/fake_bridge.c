@@ -9,11 +9,17 @@
 
 #define SENT_MAX 20100
 
+/* A test in which calls fail puts around our own calls what keeps them from it. */
+#ifndef FAKE_OWN
+#define FAKE_OWN(begins) (void)(begins)
+#endif
+
 struct bridge {
 	struct clock *clock;
 	struct list kernels, specs, deferred;
 	struct kernelspec spec;
 	struct fault fault;
+	bool survives, leaves;
 };
 
 struct kernel {
@@ -23,6 +29,10 @@ struct kernel {
 	enum kernel_state state;
 	char written[CHANNEL_COUNT][JMSG_ID_MAX];
 	bool held, ending;
+	bool unowned, doomed, lost;
+	int64_t answered;
+	char answer[512];
+	char id[40];
 	unsigned restarts, interrupts;
 	char session[32];
 	struct jmsg **sent;
@@ -141,8 +151,10 @@ struct kernel *fake_kernel(struct bridge *b, size_t nth)
 void fake_kernel_ready(struct kernel *k)
 {
 	struct jmsg *reply;
+	FAKE_OWN(true);
 	int rc = jmsg_make(CHANNEL_SHELL, "kernel_info_reply", k->session, NULL,
 		"{\"status\":\"ok\",\"implementation\":\"fake\"}", &reply, NULL);
+	FAKE_OWN(false);
 	assert(rc == 0 && k->state == KERNEL_STARTING);
 	(void)rc;
 	k->state = KERNEL_IDLE;
@@ -150,20 +162,57 @@ void fake_kernel_ready(struct kernel *k)
 	jmsg_unref(reply);
 }
 
-void fake_kernel_say(struct kernel *k, enum channel channel, const char *type,
+struct jmsg *fake_kernel_says(struct kernel *k, enum channel channel, const char *type,
 	const struct jmsg *parent, const char *content)
 {
 	struct jmsg *m;
+	FAKE_OWN(true);
 	int rc = jmsg_make(channel, type, k->session, parent, content, &m, NULL);
+	FAKE_OWN(false);
 	assert(rc == 0 && !k->ending);
 	(void)rc;
 	k->watcher.on_message(k->watcher.data, m);
-	jmsg_unref(m);
+	return m;
+}
+
+void fake_kernel_says_again(struct kernel *k, struct jmsg *m)
+{
+	k->watcher.on_message(k->watcher.data, m);
+}
+
+void fake_kernel_say(struct kernel *k, enum channel channel, const char *type,
+	const struct jmsg *parent, const char *content)
+{
+	jmsg_unref(fake_kernel_says(k, channel, type, parent, content));
 }
 
 void fake_kernel_turn(struct kernel *k)
 {
 	k->watcher.on_turn(k->watcher.data);
+}
+
+void fake_kernel_report(struct kernel *k, const char *msg_id, const char *text)
+{
+	k->watcher.on_report(
+		k->watcher.data, msg_id, (struct bytes){(const uint8_t *)text, strlen(text)});
+}
+
+void fake_kernel_ask(struct kernel *k, int64_t id, const char *what, const char *about)
+{
+	k->watcher.on_ask(k->watcher.data, id, what, about);
+}
+
+void kernel_answer(struct kernel *k, int64_t id, const char *status, struct bytes text)
+{
+	assert(!k->ending);
+	k->answered = id;
+	(void)snprintf(k->answer, sizeof k->answer, "%s %.*s", status, (int)text.len,
+		(const char *)text.data); /* may be cut */
+}
+
+const char *fake_kernel_answer(const struct kernel *k, int64_t id)
+{
+	return k->answered == id ? k->answer : "";
 }
 
 void fake_kernel_notice(struct kernel *k, const char *text)
@@ -203,6 +252,21 @@ unsigned fake_kernel_restarts(const struct kernel *k)
 unsigned fake_kernel_interrupts(const struct kernel *k)
 {
 	return k->interrupts;
+}
+
+const char *fake_kernel_id(const struct kernel *k)
+{
+	return k->unowned ? NULL : k->id;
+}
+
+void fake_kernel_doom(struct kernel *k)
+{
+	k->doomed = true;
+}
+
+void fake_kernel_lose(struct kernel *k)
+{
+	k->lost = true;
 }
 
 const char *fake_kernel_session(const struct kernel *k)
@@ -254,11 +318,13 @@ const struct list *bridge_specs(const struct bridge *b)
 int kernel_start(struct bridge *b, const struct kernel_start *start,
 	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err)
 {
-	(void)start;
 	if (fault_hit(b))
 		return err_set(err, E_UNAVAILABLE, "a fault of the test");
 	struct kernel *k = xcalloc(1, sizeof *k);
 	k->bridge = b;
+	k->unowned = !start->id;
+	if (start->id)
+		(void)snprintf(k->id, sizeof k->id, "%s", start->id);
 	k->watcher = *watcher;
 	k->sent = xcalloc(SENT_MAX, sizeof(struct jmsg *));
 	(void)snprintf(k->session, sizeof k->session, "kernel-1");
@@ -290,24 +356,84 @@ const char *fake_kernel_written(const struct kernel *k, enum channel channel)
 	return k->written[channel];
 }
 
-struct cJSON *kernel_record(const struct kernel *k)
+bool bridge_fits(struct bridge *b, const struct kernelspec *spec, const struct cJSON *env)
+{
+	return spec == &b->spec && !cJSON_HasObjectItem(env, "LD_PRELOAD");
+}
+
+const struct cJSON *kernel_env(const struct kernel *k)
 {
 	(void)k;
-	return NULL; /* it cannot outlive the test */
+	return NULL;
+}
+
+bool kernel_has_place(const struct kernel *k)
+{
+	return !k->lost;
+}
+
+int kernel_hand_over(struct kernel *k, const struct kernel_start *start,
+	const struct kernel_watcher *watcher, struct err *err)
+{
+	assert(!k->ending && k->unowned);
+	if (k->state == KERNEL_DEAD || k->doomed)
+		return err_set(err, E_GONE, "it is dead already");
+	if (fault_hit(k->bridge))
+		return err_set(err, E_GONE, "a fault of the test");
+	k->unowned = false;
+	(void)snprintf(k->id, sizeof k->id, "%s", start->id);
+	k->watcher = *watcher;
+	k->state = KERNEL_STARTING;
+	return 0;
+}
+
+void fake_bridge_leave(struct bridge *b)
+{
+	b->leaves = true;
+}
+
+void fake_bridge_survive(struct bridge *b)
+{
+	b->survives = true;
+}
+
+struct cJSON *kernel_record(const struct kernel *k)
+{
+	return k->bridge->survives ? cJSON_CreateObject() : NULL;
 }
 
 int kernel_adopt(struct bridge *b, const struct kernel_start *start, const struct cJSON *row,
 	char *const after[CHANNEL_HB], const struct kernel_watcher *watcher, struct kernel **ret,
 	struct err *err)
 {
-	(void)b, (void)start, (void)row, (void)after, (void)watcher, (void)ret;
+	(void)row, (void)after;
+	if (b->survives)
+		return kernel_start(b, start, watcher, ret, err);
 	return err_set(err, E_GONE, "nothing outlives a test");
+}
+
+int kernel_restore_dead(struct bridge *b, const struct kernel_start *start,
+	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err)
+{
+	int rc = kernel_start(b, start, watcher, ret, err);
+	if (rc == 0)
+		(*ret)->state = KERNEL_DEAD;
+	return rc;
 }
 
 bool kernel_leave(struct kernel *k)
 {
-	(void)k;
-	return false;
+	if (!k->bridge->leaves || k->ending || k->state == KERNEL_DEAD)
+		return false;
+	LIST_EACH_SAFE (at, &k->bridge->deferred) {
+		struct deferred *d = CONTAINER_OF(at, struct deferred, link);
+		if (d->kernel != k)
+			continue;
+		list_remove(&d->link);
+		free(d);
+	}
+	kernel_free(k);
+	return true;
 }
 
 void kernel_hold(struct kernel *k, bool hold)
@@ -360,6 +486,12 @@ void kernel_set_busy(struct kernel *k, bool busy)
 const struct kernelspec *kernel_spec(const struct kernel *k)
 {
 	return &k->bridge->spec;
+}
+
+const char *kernel_environment(const struct kernel *k)
+{
+	(void)k;
+	return "sha256:fake";
 }
 
 struct cJSON *kernel_report(const struct kernel *k)

@@ -25,12 +25,25 @@ size_t fake_bridge_kernels(const struct bridge *b);
 /* The nth kernel that lives, oldest first; NULL if there are fewer. */
 struct kernel *fake_kernel(struct bridge *b, size_t nth);
 struct kernelspec *fake_bridge_spec(struct bridge *b);
+/* Its kernels have a record, and whatever has one is adopted: as a kernel that starts. */
+void fake_bridge_survive(struct bridge *b);
+/* They live on without a gateway. */
+void fake_bridge_leave(struct bridge *b);
 
 void fake_kernel_ready(struct kernel *k);
 /* One message; parent may be NULL. Its turn is not over: fake_kernel_turn. */
 void fake_kernel_say(struct kernel *k, enum channel channel, const char *type,
 	const struct jmsg *parent, const char *content);
+/* Likewise; the caller unrefs the message, which the next gateway's kernel may say again. */
+struct jmsg *fake_kernel_says(struct kernel *k, enum channel channel, const char *type,
+	const struct jmsg *parent, const char *content);
+void fake_kernel_says_again(struct kernel *k, struct jmsg *m);
 void fake_kernel_turn(struct kernel *k);
+/* What it learnt of an execution. */
+void fake_kernel_report(struct kernel *k, const char *msg_id, const char *text);
+/* A magic of its asks; and what it was answered last: "STATUS TEXT", cut. */
+void fake_kernel_ask(struct kernel *k, int64_t id, const char *what, const char *about);
+const char *fake_kernel_answer(const struct kernel *k, int64_t id);
 void fake_kernel_notice(struct kernel *k, const char *text);
 void fake_kernel_die(struct kernel *k, int cause, int code, const char *text);
 
@@ -42,6 +55,12 @@ const char *fake_kernel_written(const struct kernel *k, enum channel channel);
 bool fake_kernel_held(const struct kernel *k);
 unsigned fake_kernel_restarts(const struct kernel *k);
 unsigned fake_kernel_interrupts(const struct kernel *k);
+/* NULL: nobody has it yet. */
+const char *fake_kernel_id(const struct kernel *k);
+/* It is dead, only its watcher has not heard of it. */
+void fake_kernel_doom(struct kernel *k);
+/* Its container is gone. */
+void fake_kernel_lose(struct kernel *k);
 /* Header session of what it says; begins as "kernel-1", a restart raises the number. */
 const char *fake_kernel_session(const struct kernel *k);
 

@@ -9,7 +9,10 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "gateway/base/buf.h"
 #include "kernel-bridge/wire.h"
+
+#define HELLO_MS 5000 /* as docker_adopt.c */
 
 struct fake_slot {
 	struct slot slot;
@@ -35,14 +38,22 @@ static void *bind_socket(struct script_kernel *k, struct fake_engine *e, enum ch
 
 	zmq_setsockopt(s, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
 	zmq_setsockopt(s, ZMQ_SNDHWM, &zero, sizeof(zero));
+	if (c != CHANNEL_IOPUB) /* as ipykernel: who comes back with the same id is the one */
+		zmq_setsockopt(s, ZMQ_ROUTER_HANDOVER, &one, sizeof(one));
 	if (k->script.curve) {
 		zmq_setsockopt(s, ZMQ_CURVE_SERVER, &one, sizeof(one));
 		zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, k->endpoints.curve_secret, 41);
 	}
 	snprintf(address, ENDPOINT_SIZE, "ipc://%s/%u-%s", e->dir, e->serial, channel_name(c));
-	if (zmq_bind(s, address) < 0)
+	if (!(c == CHANNEL_STDIN && k->script.deaf_stdin) && zmq_bind(s, address) < 0)
 		abort();
 	return s;
+}
+
+void script_listen_stdin(struct script_kernel *k)
+{
+	if (zmq_bind(k->socket[CHANNEL_STDIN], k->endpoints.address[CHANNEL_STDIN]) < 0)
+		abort();
 }
 
 static struct script_kernel *script_new(struct fake_engine *e, unsigned line, const char *key)
@@ -177,9 +188,10 @@ bool fake_engine_step(struct fake_engine *e)
 
 /* ---- what the engine says, later ---- */
 
-enum saying { SAY_WARM, SAY_GONE, SAY_STARTED, SAY_EXIT, SAY_REMOVED };
+enum saying { SAY_WARM, SAY_GONE, SAY_STARTED, SAY_HANDED, SAY_EXIT, SAY_REMOVED };
 
 struct word {
+	struct list link; /* in the engine's words */
 	struct timer timer;
 	enum saying saying;
 	struct fake_slot *slot;
@@ -192,9 +204,7 @@ struct word {
 
 static void on_removed(struct word *w)
 {
-	struct fake_engine *e = w->slot->engine;
-
-	e->removed++;
+	w->slot->engine->removed++;
 	w->cb(w->data);
 	free(w->slot);
 }
@@ -205,6 +215,7 @@ static void on_word(struct timer *t)
 	const struct slot_watcher *watcher = &w->slot->slot.watcher;
 	struct err err = {.code = E_ENGINE, .text = "the container went away"};
 
+	list_remove(&w->link);
 	if (w->saying == SAY_REMOVED)
 		on_removed(w);
 	else if (w->slot->removed)
@@ -215,6 +226,8 @@ static void on_word(struct timer *t)
 		watcher->on_gone(watcher->data, &w->exit, &err);
 	else if (w->saying == SAY_STARTED)
 		watcher->on_started(watcher->data, w->line, &w->endpoints, 4711);
+	else if (w->saying == SAY_HANDED)
+		watcher->on_handed_over(watcher->data, w->line);
 	else
 		watcher->on_exit(watcher->data, w->line, &w->exit);
 	free(w);
@@ -227,9 +240,24 @@ static struct word *say(struct fake_slot *s, enum saying saying)
 	w->saying = saying;
 	w->slot = s;
 	w->line = s->line;
+	list_append(&s->engine->words, &w->link);
 	timer_init(&w->timer, on_word);
 	timer_start(s->engine->env.clock, &w->timer, 0);
 	return w;
+}
+
+/* Of a slot that is left: nobody is there to hear them. */
+static void drop_words(struct fake_engine *e, const struct fake_slot *s)
+{
+	LIST_EACH_SAFE (at, &e->words) {
+		struct word *w = CONTAINER_OF(at, struct word, link);
+
+		if (w->slot != s)
+			continue;
+		timer_stop(e->env.clock, &w->timer);
+		list_remove(at);
+		free(w);
+	}
 }
 
 void fake_engine_exit(struct fake_engine *e, const struct line_exit *exit)
@@ -257,26 +285,40 @@ static bool faulty(struct fake_engine *e, struct err *err)
 
 /* ---- the table ---- */
 
+static struct fake_slot *slot_new(struct fake_engine *e, const struct slot_watcher *watcher)
+{
+	struct fake_slot *s = xcalloc(1, sizeof(*s));
+
+	s->engine = e;
+	s->slot.engine = &e->engine;
+	s->slot.watcher = *watcher;
+	e->slot = s;
+	return s;
+}
+
 static int fake_launch(struct engine *engine, const struct kernelspec *spec, const char *owner,
 	const struct slot_watcher *watcher, struct slot **ret, struct err *err)
 {
 	struct fake_engine *e = CONTAINER_OF(engine, struct fake_engine, engine);
 	struct fake_slot *s;
 
-	(void)spec;
-	(void)owner;
+	(void)spec, (void)owner;
 	if (faulty(e, err))
 		return E_ENGINE;
-	s = xcalloc(1, sizeof(*s));
-	s->engine = e;
-	s->slot.engine = engine;
-	s->slot.watcher = *watcher;
-	e->slot = s;
+	s = slot_new(e, watcher);
 	e->launched++;
 	if (!e->hangs_launch)
 		say(s, SAY_WARM);
 	*ret = &s->slot;
 	return 0;
+}
+
+static void note_start(struct fake_engine *e, const struct line_start *start)
+{
+	AUTO(freep) char *env = start->env ? cJSON_PrintUnformatted(start->env) : NULL;
+
+	snprintf(e->kernel_id, sizeof(e->kernel_id), "%s", start->kernel_id);
+	snprintf(e->kernel_env, sizeof(e->kernel_env), "%s", env ? env : "");
 }
 
 static int fake_start(struct slot *slot, const struct line_start *start, struct err *err)
@@ -288,6 +330,7 @@ static int fake_start(struct slot *slot, const struct line_start *start, struct 
 		return E_ENGINE;
 	s->line = start->line;
 	e->started++;
+	note_start(e, start);
 	script_free(e->kernel);
 	e->kernel = script_new(e, start->line, start->key);
 	if (!e->hangs_start)
@@ -311,11 +354,10 @@ static int fake_kill_line(struct slot *slot, unsigned line, struct err *err)
 {
 	struct fake_engine *e = engine_of(slot);
 
-	(void)line;
 	if (faulty(e, err))
 		return E_ENGINE;
 	e->killed++;
-	if (!e->hangs_kill && e->kernel)
+	if (!e->hangs_kill && e->kernel && e->kernel->line == line)
 		fake_engine_exit(e, &(struct line_exit){.known = true, .signal = SIGKILL});
 	return 0;
 }
@@ -335,9 +377,137 @@ static void fake_remove(struct slot *slot, void (*cb)(void *data), void *data)
 	w->data = data;
 }
 
-static void fake_handed_over(struct slot *slot)
+static struct cJSON *fake_slot_row(const struct slot *slot)
 {
-	engine_of(slot)->handed_over++;
+	cJSON *row = cJSON_CreateObject();
+
+	(void)slot;
+	cJSON_AddStringToObject(row, "slot", "fake");
+	return row;
+}
+
+/* The kernel lives on. */
+static void fake_leave(struct slot *slot)
+{
+	struct fake_engine *e = engine_of(slot);
+	struct fake_slot *s = CONTAINER_OF(slot, struct fake_slot, slot);
+
+	drop_words(e, s);
+	e->slot = NULL;
+	free(s);
+}
+
+/* What docker_adopt.c tells in each case. */
+static void say_found(struct fake_slot *s)
+{
+	struct fake_engine *e = s->engine;
+
+	if (e->left == LEFT_SILENT) {
+		timer_start(e->env.clock, &say(s, SAY_GONE)->timer, HELLO_MS);
+		return;
+	}
+	say(s, SAY_WARM);
+	if (e->left == LEFT_EXITED || !e->kernel)
+		fake_engine_exit(e, &(struct line_exit){.known = true, .code = 3});
+	else
+		say(s, SAY_STARTED)->endpoints = e->kernel->endpoints;
+}
+
+static int fake_adopt(struct engine *engine, const struct kernelspec *spec,
+	const struct slot_adopt *adopt, const struct slot_watcher *watcher, struct slot **ret,
+	struct err *err)
+{
+	struct fake_engine *e = CONTAINER_OF(engine, struct fake_engine, engine);
+	struct fake_slot *s;
+
+	(void)spec;
+	if (faulty(e, err))
+		return E_ENGINE;
+	if (e->left == LEFT_GONE)
+		return err_set(err, E_NOT_FOUND, "its folder is gone");
+	assert(cJSON_IsObject(adopt->row));
+	s = slot_new(e, watcher);
+	s->line = adopt->line;
+	e->adopted++;
+	if (adopt->line > 0)
+		say_found(s);
+	else
+		say(s, SAY_WARM);
+	*ret = &s->slot;
+	return 0;
+}
+
+static int fake_replay(
+	struct slot *slot, unsigned line, char *const after[CHANNEL_HB], struct err *err)
+{
+	struct fake_engine *e = engine_of(slot);
+
+	assert(line == e->slot->line);
+	if (faulty(e, err))
+		return E_ENGINE;
+	if (e->keeps_nothing)
+		return err_set(err, E_UNAVAILABLE, "nothing was kept");
+	for (int c = 0; c < CHANNEL_HB; c++)
+		snprintf(e->after[c], sizeof(e->after[c]), "%s", after[c] ? after[c] : "");
+	e->replays++;
+	return 0;
+}
+
+void fake_engine_keeps_raw(struct fake_engine *e, enum channel channel, struct bytes all)
+{
+	const struct slot_watcher *w = &e->slot->slot.watcher;
+
+	w->on_kept(w->data, e->slot->line, channel, all);
+}
+
+void fake_engine_keeps(struct fake_engine *e, enum channel channel, const struct jmsg *m)
+{
+	AUTO(buf_done) struct buf all;
+	struct wire_head head;
+
+	wire_encode(&e->kernel->sign, m, &head);
+	buf_init(&all, 64 << 20);
+	for (size_t i = 0; i < WIRE_HEAD; i++) {
+		size_t len = head.frames[i].len;
+		const uint8_t size[4] = {(uint8_t)(len >> 24), (uint8_t)(len >> 16),
+			(uint8_t)(len >> 8), (uint8_t)len};
+
+		buf_add(&all, size, sizeof(size));
+		buf_add(&all, head.frames[i].data, len);
+	}
+	if (all.failed)
+		abort();
+	fake_engine_keeps_raw(e, channel, (struct bytes){all.data, all.len});
+}
+
+void fake_engine_kept_end(struct fake_engine *e, int64_t lost)
+{
+	const struct slot_watcher *w = &e->slot->slot.watcher;
+
+	w->on_kept_end(w->data, e->slot->line, lost);
+}
+
+static int fake_can_hand_over(struct slot *slot, struct err *err)
+{
+	return engine_of(slot)->no_pool ? err_set(err, E_UNAVAILABLE, "an older image") : 0;
+}
+
+static int fake_hand_over(struct slot *slot, const struct line_start *start, struct err *err)
+{
+	struct fake_engine *e = engine_of(slot);
+
+	if (faulty(e, err))
+		return E_ENGINE;
+	e->handed++;
+	note_start(e, start);
+	if (!e->hangs_hand_over)
+		say(CONTAINER_OF(slot, struct fake_slot, slot), SAY_HANDED);
+	return 0;
+}
+
+static void fake_limit(struct slot *slot)
+{
+	engine_of(slot)->limited++;
 }
 
 static void fake_sweep(struct engine *e, void (*cb)(void *data), void *data)
@@ -361,8 +531,7 @@ static struct cJSON *fake_slot_report(const struct slot *s)
 static int fake_specs(struct engine *e, struct list *specs, struct err *err)
 {
 	(void)e; /* tests start kernels from fake_engine.spec */
-	(void)specs;
-	(void)err;
+	(void)specs, (void)err;
 	return 0;
 }
 
@@ -397,7 +566,13 @@ static const struct engine_ops fake_ops = {
 	.signal = fake_signal,
 	.kill_line = fake_kill_line,
 	.remove = fake_remove,
-	.handed_over = fake_handed_over,
+	.adopt = fake_adopt,
+	.slot_row = fake_slot_row,
+	.leave = fake_leave,
+	.replay = fake_replay,
+	.can_hand_over = fake_can_hand_over,
+	.hand_over = fake_hand_over,
+	.limit = fake_limit,
 	.sweep = fake_sweep,
 	.report = fake_report,
 	.slot_report = fake_slot_report,
@@ -412,6 +587,7 @@ struct fake_engine *fake_engine_new(const struct bridge_env *env)
 	e->engine.ops = &fake_ops;
 	e->engine.name = "fake";
 	e->env = *env;
+	list_init(&e->words);
 	e->zmq = zmq_ctx_new();
 	snprintf(e->dir, sizeof(e->dir), "/tmp/fake_engine.XXXXXX");
 	if (!mkdtemp(e->dir))

@@ -17,6 +17,7 @@ struct script {
 	bool deaf_iopub;   /* answers, but nothing comes on iopub */
 	bool foreign;	   /* not of coppice_kernel: no mark and no limit on our side */
 	bool curve;	   /* encrypted */
+	bool deaf_stdin;   /* does not listen there until script_listen_stdin */
 	bool rude;	   /* ignores shutdown_request */
 	bool ignores_interrupt;
 };
@@ -37,6 +38,9 @@ struct script_kernel {
 
 struct fake_slot;
 
+/* What a gateway finds of the slot that an earlier one left. */
+enum left { LEFT_WELL, LEFT_SILENT, LEFT_GONE, LEFT_EXITED };
+
 struct fake_engine {
 	struct engine engine;
 	struct bridge_env env;
@@ -44,13 +48,22 @@ struct fake_engine {
 	void *zmq;
 	struct kernelspec spec;
 	struct script script;	      /* for lines to come */
+	struct list words;	      /* that it is about to say */
 	struct fake_slot *slot;	      /* the last that was launched and not removed */
 	struct script_kernel *kernel; /* of the last line, NULL once it ended */
 	bool hangs_launch, hangs_start, hangs_kill, tells_nothing;
-	/* The nth call of launch, start, signal or kill_line fails; counted down, 0: none. */
+	bool no_pool, hangs_hand_over;
+	enum left left;
+	bool keeps_nothing; /* of an older image: replay is refused */
+	/* The nth call of launch, start, signal, kill_line, hand_over, adopt or replay fails;
+	 * counted down, 0: none. */
 	int fault;
 	bool fault_met;
-	unsigned launched, started, killed, signals, removed, handed_over;
+	unsigned launched, started, killed, signals, removed, limited, handed, adopted, replays;
+	/* As the last line was started or handed over. */
+	char kernel_id[40];
+	char kernel_env[256];
+	char after[CHANNEL_HB][JMSG_ID_MAX]; /* as the last replay was asked for */
 	unsigned serial;
 };
 
@@ -63,9 +76,16 @@ void fake_engine_exit(struct fake_engine *e, const struct line_exit *exit);
 /* The container goes away by itself. */
 void fake_engine_lose_slot(struct fake_engine *e);
 
+/* A message that the present line kept, as its frames on that channel; then the end of them. Told
+ * at once, whatever was asked. */
+void fake_engine_keeps(struct fake_engine *e, enum channel channel, const struct jmsg *m);
+void fake_engine_keeps_raw(struct fake_engine *e, enum channel channel, struct bytes all);
+void fake_engine_kept_end(struct fake_engine *e, int64_t lost);
+
 /* Sends on iopub, or as an answer to the last request of another channel. parent may be NULL. */
 void script_send(struct script_kernel *k, enum channel channel, const char *msg_type,
 	const struct jmsg *parent, const char *content);
+void script_listen_stdin(struct script_kernel *k);
 /* Frames as they are, after the ident. */
 void script_send_raw(
 	struct script_kernel *k, enum channel channel, const struct bytes *frames, size_t n);

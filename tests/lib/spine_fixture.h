@@ -17,6 +17,7 @@
 #include "gateway/spine/kernels.h"
 #include "tests/lib/fake_bridge.h"
 #include "tests/lib/fake_clock.h"
+#include "tests/lib/fake_histories.h"
 #include "tests/lib/test.h"
 
 #define PAGE_MAX 40000
@@ -47,6 +48,7 @@ static inline void fixture_configure(struct fixture *fx)
 	struct config *c = &fx->gw.config;
 	c->data_dir = fx->folder;
 	c->max_kernels = 3;
+	c->pool_ceiling = 100;
 	c->auto_restart = true;
 	c->restart_limit = 2;
 	c->cull_interval = 60000;
@@ -128,11 +130,17 @@ static inline size_t files_left(const struct fixture *fx)
 static inline void fixture_free(struct fixture *fx)
 {
 	char path[128];
-	kernels_end_all(fx->gw.kernels, fixture_all_ended, fx);
-	for (int i = 0; i < 10 && !fx->all_ended; i++)
-		settle(fx);
+	if (!fx->all_ended) /* by the test itself */
+		kernels_end_all(fx->gw.kernels, fixture_all_ended, fx);
+	for (int i = 0; i < 10 && !fx->all_ended; i++) {
+		advance(fx, fx->gw.histories ? 110 : 0);
+		while (fx->gw.histories && fake_histories_waiting(fx->gw.histories) > 0)
+			fake_histories_answer(fx->gw.histories, 0);
+	}
 	assert_true(fx->all_ended);
 	assert_int_equal(files_left(fx), 0);
+	if (fx->gw.histories)
+		fake_histories_free(fx->gw.histories);
 	kernels_free(fx->gw.kernels);
 	fake_bridge_free(fx->gw.bridge);
 	assert_int_equal(fake_clock_next(fx->gw.clock), UINT64_MAX);
@@ -302,6 +310,22 @@ static inline void kernel_answers(struct fixture *fx, const char *id, const char
 	say_status(fx->kernel, m, "idle");
 	fake_kernel_turn(fx->kernel);
 	jmsg_unref(m);
+}
+
+/* More than a journal of 1 MiB holds: all that was before it is cut. */
+static inline void flood_1mib(struct fixture *fx)
+{
+	char text[128];
+	for (int i = 0; i < 8000; i++) {
+		(void)snprintf(text, sizeof text, "line %d. %080d", i, i);
+		say_stream(fx->kernel, NULL, text);
+		if (i % 50 == 0)
+			fake_kernel_turn(fx->kernel);
+		if (fake_kernel_held(fx->kernel))
+			settle(fx);
+	}
+	fake_kernel_turn(fx->kernel);
+	advance(fx, 100);
 }
 
 #define REPLY_OK    "{\"status\":\"ok\",\"execution_count\":1}"

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -115,10 +116,26 @@ static inline void wait_line(struct fixture *fx, const unsigned *heard, unsigned
 		(void)uv_run(&fx->loop, UV_RUN_DEFAULT); /* as above */
 }
 
+/* A kernel's processes are known by its id in their environment: two programs that use this at once
+ * would end each other's. Until the program ends. */
+static inline void be_alone(void)
+{
+	static int lock = -1;
+	char path[64];
+
+	if (lock >= 0)
+		return;
+	(void)snprintf(path, sizeof(path), "/tmp/coppice-test-process-%u", (unsigned)getuid());
+	lock = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	assert_true(lock >= 0);
+	assert_int_equal(flock(lock, LOCK_EX), 0);
+}
+
 static inline void setup(struct fixture *fx)
 {
 	struct bridge_env env = {.loop = &fx->loop, .config = &fx->config, .log = &fx->log};
 
+	be_alone();
 	*fx = (struct fixture){.root = "/tmp/test-process-XXXXXX"};
 	assert_non_null(mkdtemp(fx->root));
 	assert_int_equal(uv_loop_init(&fx->loop), 0);

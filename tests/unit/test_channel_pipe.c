@@ -26,6 +26,7 @@ struct fixture {
 	bool closed;
 	struct bytes frames[8];
 	size_t n;
+	uint8_t *spare;
 };
 
 static void on_change(void *data)
@@ -62,6 +63,7 @@ static void setup(struct fixture *f, bool subscribes)
 		.subscribes = subscribes,
 		.routing_id = subscribes ? NULL : "me",
 		.frame_max = 1 << 20,
+		.spare = &f->spare,
 		.on_change = on_change,
 		.data = f});
 }
@@ -160,6 +162,7 @@ static void teardown(struct fixture *f)
 		close(f->listener);
 	unlink(f->path);
 	rmdir(f->folder);
+	free(f->spare);
 }
 
 TEST(channel_pipe, subscribes_and_receives)
@@ -179,6 +182,28 @@ TEST(channel_pipe, subscribes_and_receives)
 	while (!receive(&f))
 		turn(&f);
 	assert_int_equal(f.n, 2);
+	teardown(&f);
+}
+
+TEST(channel_pipe, what_it_read_into_waits_for_the_next)
+{
+	struct fixture f;
+	setup(&f, true);
+	listen_there(&f);
+	assert_int_equal(pipe_connect(f.pipe, f.address, NULL), 0);
+	bring_up(&f, HELLO_SUB);
+	SAY(&f, "\0\3one");
+	expect(&f, "one");
+	assert_null(f.spare);
+	assert_false(receive(&f));
+	uint8_t *kept = f.spare;
+	assert_non_null(kept);
+	SAY(&f, "\0\3two");
+	expect(&f, "two");
+	assert_ptr_equal(f.frames[0].data, kept + 2);
+	assert_null(f.spare);
+	assert_false(receive(&f));
+	assert_ptr_equal(f.spare, kept);
 	teardown(&f);
 }
 
@@ -346,6 +371,7 @@ TEST(channel_pipe, addresses_that_are_none)
 }
 
 RUN(TEST_ROW(channel_pipe, subscribes_and_receives),
+	TEST_ROW(channel_pipe, what_it_read_into_waits_for_the_next),
 	TEST_ROW(channel_pipe, keeps_what_is_sent_before_anybody_listens),
 	TEST_ROW(channel_pipe, a_large_message_goes_as_the_peer_takes_it),
 	TEST_ROW(channel_pipe, a_large_frame_is_received_in_one_piece),

@@ -250,7 +250,8 @@ TEST(ctl, welcomes_a_supervisor)
 
 	assert_int_equal(fx.ups, 1);
 	assert_int_equal(fx.pid, getpid());
-	assert_string_equal(heard(&fx, text), "{\"type\":\"welcome\",\"version\":1}");
+	assert_string_equal(
+		heard(&fx, text), "{\"type\":\"welcome\",\"version\":1,\"reports\":true}");
 	teardown(&fx);
 }
 
@@ -482,7 +483,8 @@ TEST(ctl, keeps_a_bounded_queue_for_a_supervisor_that_does_not_read)
 		assert_true(++sent < 100000);
 
 	assert_true(sent >= CTL_QUEUE_MAX);
-	assert_string_equal(heard(&fx, text), "{\"type\":\"welcome\",\"version\":1}");
+	assert_string_equal(
+		heard(&fx, text), "{\"type\":\"welcome\",\"version\":1,\"reports\":true}");
 	for (unsigned i = 0; i <= sent; i++) {
 		turn(&fx);
 		while (heard(&fx, text)[0])

@@ -100,6 +100,9 @@ TEST(docker_create, sets_the_limits)
 	assert_non_null(
 		strstr(cJSON_GetObjectItemCaseSensitive(at(body, "Tmpfs"), "/work")->valuestring,
 			"size=536870912,nr_inodes=1000,uid=1000,gid=1000,mode=0700"));
+	assert_non_null(
+		strstr(cJSON_GetObjectItemCaseSensitive(at(body, "Tmpfs"), "/dev/shm")->valuestring,
+			"nr_inodes=1000,mode=1777"));
 	assert_json(at(body, "LogConfig"),
 		"{\"Type\":\"json-file\",\"Config\":{\"max-size\":\"1m\",\"max-file\":\"1\"}}");
 	cJSON_Delete(body);

@@ -41,7 +41,7 @@ TEST(process, what_a_kernel_said_before_it_was_ready_is_no_reason_of_its_death)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(read(fd, text, 3), 3);
 	assert_int_equal(close(fd), 0);
-	fx.engine->ops->handed_over(fx.slot);
+	fx.engine->ops->limit(fx.slot);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	assert_int_equal(write(fd, "on\n", 3), 3);
 	assert_int_equal(close(fd), 0);

@@ -15,11 +15,23 @@ struct fixture {
 	char folder[64], segment[96];
 	struct journal *journal;
 	bool closed;
+	uint64_t kept, last_kept, kept_for;
 };
 
 static void on_pressure(void *data, bool over)
 {
 	(void)data, (void)over;
+}
+
+static void on_kept(void *data, struct bytes frame, uint64_t number, uint64_t to)
+{
+	struct fixture *fx = data;
+	struct jmsg *m;
+	assert_int_equal(jmsg_from_frame(frame, &m, NULL), 0);
+	jmsg_unref(m);
+	fx->kept++;
+	fx->last_kept = number;
+	fx->kept_for = to;
 }
 
 static void on_trouble(void *data, const char *text)
@@ -36,6 +48,7 @@ static void open_it(struct fixture *fx, bool goes_on)
 		.goes_on = goes_on,
 		.memory_max = 1 << 20,
 		.disk_max = 64 << 20,
+		.on_kept = on_kept,
 		.on_pressure = on_pressure,
 		.on_trouble = on_trouble,
 		.data = fx};
@@ -82,14 +95,19 @@ static void teardown(struct fixture *fx)
 	assert_int_equal(uv_loop_close(&fx->loop), 0);
 }
 
-static void say(struct fixture *fx, uint64_t to, uint64_t expected)
+static void say_content(struct fixture *fx, uint64_t to, uint64_t expected, const char *content)
 {
 	struct jmsg *m;
 	uint64_t number = 0;
-	assert_int_equal(jmsg_make(CHANNEL_IOPUB, "stream", "s", NULL, "{}", &m, NULL), 0);
+	assert_int_equal(jmsg_make(CHANNEL_IOPUB, "stream", "s", NULL, content, &m, NULL), 0);
 	assert_int_equal(journal_append(fx->journal, m, to, &number, NULL), 0);
 	assert_int_equal(number, expected);
 	jmsg_unref(m);
+}
+
+static void say(struct fixture *fx, uint64_t to, uint64_t expected)
+{
+	say_content(fx, to, expected, "{}");
 }
 
 static void on_ready(void *data)
@@ -154,6 +172,43 @@ TEST(journal_restore, a_torn_record_is_cut_off)
 	teardown(&fx);
 }
 
+TEST(journal_restore, entries_for_one_client_are_told)
+{
+	struct fixture fx;
+	setup(&fx);
+	say(&fx, JOURNAL_TO_ALL, 1);
+	say(&fx, 7, 2);
+	say(&fx, JOURNAL_TO_NOBODY, 3);
+	leave(&fx);
+	open_it(&fx, true);
+	assert_int_equal(fx.kept, 1);
+	assert_int_equal(fx.last_kept, 2);
+	assert_int_equal(fx.kept_for, 7);
+	teardown(&fx);
+}
+
+/* Not all of a long journal: each costs the start something. */
+TEST(journal_restore, the_newest_are_told)
+{
+	struct fixture fx;
+	setup(&fx);
+	char *content = malloc((1 << 20) + 1);
+	memset(content, ' ', 1 << 20);
+	(void)snprintf(content + (1 << 20) - 2, 3, "{}");
+	for (uint64_t i = 1; i <= 60; i++) {
+		say_content(&fx, 7, i, content);
+		if (i % 10 > 0)
+			continue;
+		fx.kept = 0;
+		leave(&fx); /* each begins another segment */
+		open_it(&fx, true);
+	}
+	assert_int_equal(fx.last_kept, 60);
+	assert_int_equal(fx.kept, 40);
+	free(content);
+	teardown(&fx);
+}
+
 TEST(journal_restore, nothing_there_begins_at_one)
 {
 	struct fixture fx;
@@ -166,4 +221,6 @@ TEST(journal_restore, nothing_there_begins_at_one)
 }
 
 RUN(TEST_ROW(journal_restore, numbers_go_on), TEST_ROW(journal_restore, a_torn_record_is_cut_off),
+	TEST_ROW(journal_restore, entries_for_one_client_are_told),
+	TEST_ROW(journal_restore, the_newest_are_told),
 	TEST_ROW(journal_restore, nothing_there_begins_at_one))

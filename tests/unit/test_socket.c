@@ -290,6 +290,57 @@ TEST(socket, one_that_does_not_read_is_cut_after_its_close)
 	teardown(f);
 }
 
+/* The page answers after all that came before, whatever TCP said of it when the close went out. */
+TEST(socket, an_answered_close_says_that_all_was_read)
+{
+	struct fixture *f = setup(FRAMING_V1, 0);
+	stream(f, 100);
+	pull(f);
+	f->door.closing = true;
+	socket_close(f->s, 1012, "restart", false);
+	pull(f);
+	assert_int_equal(f->close_code, 1012);
+	assert_false(f->client.detached);
+	stream(f, 100); /* it is for the next socket */
+	pull(f);
+	f->unacked += 20; /* the close frame */
+	acknowledge(f, f->unacked);
+	socket_free(TAKE(f->s));
+	assert_int_equal(f->client.undelivered, 0);
+	assert_int_equal(f->client.head, 1);
+	teardown(f);
+}
+
+TEST(socket, a_close_without_an_answer_says_nothing)
+{
+	struct fixture *f = setup(FRAMING_V1, 0);
+	stream(f, 100);
+	stream(f, 100);
+	pull(f);
+	acknowledge(f, f->unacked / 2);
+	f->door.closing = true;
+	socket_close(f->s, 1012, "restart", false);
+	pull(f);
+	f->unacked += 20; /* the close frame */
+	fake_clock_advance(f->gw.clock, 10000);
+	assert_true(f->cut);
+	socket_free(TAKE(f->s));
+	assert_int_equal(f->client.undelivered, 2);
+	teardown(f);
+}
+
+TEST(socket, one_that_is_replaced_amid_its_close_is_cut_all_the_same)
+{
+	struct fixture *f = setup(FRAMING_V1, 0);
+	f->busy = true;
+	socket_close(f->s, 1012, "restart", false);
+	pull(f);
+	f->client.side.on_replaced(f->client.side.data);
+	fake_clock_advance(f->gw.clock, 10000);
+	assert_true(f->cut);
+	teardown(f);
+}
+
 TEST(socket, a_replaced_one_is_mute_and_closed_later)
 {
 	struct fixture *f = setup(FRAMING_LEGACY, 0);
@@ -392,6 +443,9 @@ RUN(TEST_ROW(socket, fragments_become_one_message),
 	TEST_ROW(socket, a_close_of_the_spine_comes_after_what_waits),
 	TEST_ROW(socket, a_close_waits_for_what_is_still_read_from_the_file),
 	TEST_ROW(socket, one_that_does_not_read_is_cut_after_its_close),
+	TEST_ROW(socket, an_answered_close_says_that_all_was_read),
+	TEST_ROW(socket, a_close_without_an_answer_says_nothing),
+	TEST_ROW(socket, one_that_is_replaced_amid_its_close_is_cut_all_the_same),
 	TEST_ROW(socket, a_replaced_one_is_mute_and_closed_later),
 	TEST_ROW(socket, pings_that_nobody_answers_close_it),
 	TEST_ROW(socket, pings_go_out_between_messages_too),

@@ -9,8 +9,13 @@ UP, DOWN, BOTH = "up", "down", "both"
 
 # type -> (direction, fields, number of descriptors). A `?` means that the field may be absent.
 TABLE = {
-    "hello": (UP, "version:int pid:int image:text? python:text? ipykernel:text? lines:list?", 0),
-    "welcome": (DOWN, "version:int", 0),
+    "hello": (
+        UP,
+        "version:int pid:int image:text? python:text? ipykernel:text? lines:list? "
+        "hands_over:bool?",
+        0,
+    ),
+    "welcome": (DOWN, "version:int reports:bool?", 0),
     "start": (DOWN, "line:int kernel:text key:text cwd:text env:texts endpoints:list fresh:bool", 5),
     "started": (UP, "line:int pid:int", 0),
     "start_failed": (UP, "line:int reason:text", 0),
@@ -22,6 +27,11 @@ TABLE = {
     "replay": (DOWN, "line:int after:list", 0),
     "kept": (UP, "line:int channel:text id:int offset:int size:int data:text", 0),
     "kept_end": (UP, "line:int dropped:int", 0),
+    "hand_over": (DOWN, "line:int kernel:text cwd:text env:texts", 0),
+    "handed_over": (UP, "line:int", 0),
+    "report": (UP, "line:int msg_id:text data:text", 0),
+    "ask": (UP, "line:int id:int what:text about:text", 0),
+    "answer": (DOWN, "line:int id:int status:text offset:int size:int data:text", 0),
     "error": (BOTH, "about:text reason:text", 0),
 }
 

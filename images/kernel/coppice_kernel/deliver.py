@@ -46,10 +46,35 @@ def packets(line, turn, messages, dropped):
     yield ctl.encode("kept_end", line=line, dropped=dropped, turn=turn)
 
 
+class Question:
+    """One question and the pieces of its answer."""
+
+    def __init__(self):
+        # Not counted from 1: an answer to another process of this kernel may still come.
+        self.id = int.from_bytes(os.urandom(6), "big")
+        self.answered = threading.Event()
+        self.status = ""
+        self.text = ""
+        self._pieces = []
+        self._bytes = 0
+
+    def take(self, message):
+        if message["id"] != self.id or message["offset"] != self._bytes or self.answered.is_set():
+            return
+        self._pieces.append(message["data"])
+        self._bytes += len(message["data"].encode())
+        if self._bytes >= message["size"]:
+            self.status, self.text = message["status"], "".join(self._pieces)
+            self.answered.set()
+
+
 class Delivery:
-    def __init__(self, link, box):
+    def __init__(self, link, box, settle=None):
         self.link = link
         self.box = box
+        self.settle = settle  # takes the first hand_over, once
+        self.handed = None  # its answer, until it is sent
+        self.question = None  # the last that was asked
         self.answer = None  # packets of the replay under way
         self.packet = None  # the next one
 
@@ -64,6 +89,40 @@ class Delivery:
             messages, dropped = self.box.after(marks_of(message["after"]))
             self.answer = packets(message["line"], message.get("turn"), messages, dropped)
             self.packet = next(self.answer)
+        elif message["type"] == "answer":
+            if self.question:
+                self.question.take(message)
+        elif message["type"] == "hand_over":
+            self.hand_over(message)
+
+    def hand_over(self, message):
+        """A gateway that does not know whether an earlier one's was heard says it again: by then the
+        environment and the folder are the user's."""
+        settle, self.settle = self.settle, None
+        if settle:
+            settle(message)
+        self.handed = ctl.encode("handed_over", line=message["line"])
+        self.send()
+
+    def report(self, msg_id, data):
+        """From another thread: what was learnt of a cell. False: the supervisor does not read now."""
+        try:
+            self.link.send(ctl.encode("report", line=0, msg_id=msg_id, data=data))
+        except BlockingIOError:
+            return False
+        return True
+
+    def ask(self, what, about, timeout_s):
+        """From another thread, one at a time: what the gateway answers, as (status, text)."""
+        self.question = Question()
+        try:
+            packet = ctl.encode("ask", line=0, id=self.question.id, what=what, about=about)
+            self.link.send(packet)
+        except (OSError, ctl.Malformed):
+            return "unavailable", "the question could not be sent"
+        if not self.question.answered.wait(timeout_s):
+            return "timeout", f"the gateway did not answer within {timeout_s} s"
+        return self.question.status, self.question.text
 
     def receive(self):
         try:
@@ -76,8 +135,11 @@ class Delivery:
 
     def send(self):
         try:
-            self.link.send(self.packet)
+            self.link.send(self.handed or self.packet)
         except BlockingIOError:
+            return
+        if self.handed:
+            self.handed = None
             return
         self.packet = next(self.answer, None)
         if self.packet is None:
@@ -86,9 +148,10 @@ class Delivery:
     def turn(self):
         """Waits for something to do and does it. False: the supervisor let go."""
         poll = select.poll()
-        poll.register(self.link, select.POLLIN | (select.POLLOUT if self.packet else 0))
+        waits = self.handed or self.packet
+        poll.register(self.link, select.POLLIN | (select.POLLOUT if waits else 0))
         for _, events in poll.poll():
-            if events & select.POLLOUT and self.packet:
+            if events & select.POLLOUT and waits:
                 self.send()
             if events & ~select.POLLOUT:
                 return self.receive()
@@ -103,15 +166,17 @@ class Delivery:
             pass  # the guest closed our descriptor: nobody asks any more
 
 
-def start(fd):
-    """Starts the thread on the kernel's end of the link; returns the outbox."""
+def start(fd, settle=None):
+    """Starts the thread on the kernel's end of the link; returns it with its outbox. `settle` is called
+    in it with the message that hands the kernel over."""
     link = socket.socket(fileno=fd)
     link.setblocking(False)
     box = outbox.Outbox()
     os.register_at_fork(after_in_child=link.close)
-    thread = threading.Thread(target=Delivery(link, box).serve, name=NAME, daemon=True)
+    delivery = Delivery(link, box, settle)
+    thread = threading.Thread(target=delivery.serve, name=NAME, daemon=True)
     # The debugger leaves it alone, and its stops do not stop it.
     thread.pydev_do_not_trace = True
     thread.is_pydev_daemon_thread = True
     thread.start()
-    return box
+    return delivery

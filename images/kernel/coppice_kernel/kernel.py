@@ -18,7 +18,7 @@ from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from traitlets.config import Config
 
-from coppice_kernel import deliver, process
+from coppice_kernel import deliver, magics, pause, process
 
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")  # the order of endpoints and descriptors
 
@@ -81,12 +81,23 @@ class CoppiceKernel(IPythonKernel):
         super().__init__(**kwargs)
         self._kernel_pid = os.getpid()
         self.shell._kernel_pid = self._kernel_pid
+        self._pause = pause.Pause(self.shell, self.parent.delivery.report)
+        magics.Magics(self.parent.delivery.ask).register(self.shell)
+
+    async def dispatch_shell(self, *args, **kwargs):
+        self._pause.over()
+        try:
+            await super().dispatch_shell(*args, **kwargs)
+        finally:
+            self._pause.begins()
 
     async def do_execute(self, *args, **kwargs):
+        self._pause.executes()
         try:
             return await super().do_execute(*args, **kwargs)
         finally:
             _leave_fork(self._kernel_pid)
+            self._pause.executed(self.get_parent("shell"))
 
     @contextmanager
     def _cancel_on_sigint(self, future):
@@ -113,9 +124,10 @@ class CoppiceKernel(IPythonKernel):
 class CoppiceApp(IPKernelApp):
     kernel_class = CoppiceKernel
 
-    def take(self, endpoints, listeners, outbox):
+    def take(self, endpoints, listeners, delivery):
         self._places = dict(zip(CHANNELS, zip(endpoints, listeners)))
-        self._outbox = outbox
+        self._outbox = delivery.box
+        self.delivery = delivery
 
     def _bind_socket(self, s, port):
         channel = next(c for c in CHANNELS if getattr(self, f"{c}_socket", None) is s)
@@ -187,16 +199,22 @@ def _see_user_packages():
         site.addsitedir(folder)
 
 
-def _settle(spec):
-    """Environment, folder, paths and descriptors of the kernel process."""
+def settle_in(spec):
+    """Environment and folder: at the start, and once more when it is handed over to somebody."""
     os.environ.update(spec["env"])
-    os.environ.setdefault("KERNEL_ID", spec["kernel"])
+    if spec["kernel"]:  # else nobody's yet
+        os.environ.setdefault("KERNEL_ID", spec["kernel"])
     for folder in (spec["cwd"], "/work", "/"):
         try:
             os.chdir(folder)
             break
         except OSError:
             continue
+
+
+def _settle(spec):
+    """What the kernel process finds around it."""
+    settle_in(spec)
     sys.argv = ["coppice-kernel"]
     sys.path[:] = [p for p in sys.path if p]
     _see_user_packages()
@@ -226,7 +244,7 @@ def serve(spec, listeners, outbox):
             os.set_inheritable(fd, False)  # nothing of ours in what user code starts
         _settle(spec)
         app = CoppiceApp.instance(config=_configuration(spec["key"]))
-        app.take(spec["endpoints"], listeners, deliver.start(outbox))
+        app.take(spec["endpoints"], listeners, deliver.start(outbox, settle_in))
         app.initialize([])
         os.close(log)
         log = -1

@@ -19,6 +19,8 @@ OVERHEAD_BYTES = 400  # of a small message: its objects
 LOST_NAMED = 50000  # ids of dropped messages that are remembered per channel
 DELIMITER = b"<IDS|MSG>"
 HEADER = 2  # place of the header after the delimiter
+PARENT = 3
+UNNAMED = b"\0"  # begins the identity that a ROUTER makes up
 _ID = b'"msg_id"'
 
 
@@ -43,6 +45,13 @@ def _bytes(frame):
     if type(frame) is bytes:
         return frame
     return frame.bytes if isinstance(frame, zmq.Frame) else memoryview(frame).tobytes()
+
+
+def _session_of(header):
+    try:
+        return json.loads(header).get("session")
+    except (ValueError, AttributeError, RecursionError):
+        return None
 
 
 class _Channel:
@@ -100,11 +109,30 @@ class Outbox:
         self._bytes = 0
         self._number = 0  # over all channels
         self._closed = False
+        self._gateway = None  # its identity
         os.register_at_fork(after_in_child=self._close)
 
     def _close(self):
         """In a fork of the kernel's process nobody acknowledges, and the lock may be held for ever."""
         self._closed = True
+
+    def addressed(self, channel, frames):
+        """The frames with the identity under which the gateway is there now.
+
+        When a gateway was replaced, the new connection took the old one's name over, and a request
+        that lay unread in the old one comes out of it under an identity that ZeroMQ made up: its
+        reply and its input requests would go to nobody. The debugger, a peer in our own process,
+        has such an identity too; what it asks is of the kernel's own session."""
+        if channel == "iopub" or len(frames) <= 1 + PARENT:
+            return frames
+        identity = _bytes(frames[0])
+        if identity[:1] != UNNAMED:
+            self._gateway = identity
+            return frames
+        if not self._gateway or _bytes(frames[1]) != DELIMITER:
+            return frames
+        header, parent = (_session_of(_bytes(frames[1 + i])) for i in (HEADER, PARENT))
+        return frames if parent == header else [self._gateway, *frames[1:]]
 
     def keep(self, channel, frames):
         """Called before the frames are sent, so that nothing is sent that is not here."""
@@ -117,8 +145,8 @@ class Outbox:
             return
         if at + HEADER >= len(frames):
             return  # not a message
-        if at and frames[0][:1] == b"\0":
-            return  # to the debugger: a peer that gave itself no name
+        if at and frames[0][:1] == UNNAMED:
+            return  # to the debugger
         frames = tuple(frames[at:])  # of bytes alone: the garbage collector leaves it alone
         size = sum(map(len, frames)) + OVERHEAD_BYTES
         kept = self._channels[channel]
@@ -188,5 +216,6 @@ class KeptSocket(zmq.Socket):
     _channel = None
 
     def send_multipart(self, msg_parts, flags=0, copy=True, track=False, **kwargs):
+        msg_parts = self._outbox.addressed(self._channel, msg_parts)
         self._outbox.keep(self._channel, msg_parts)
         return _send(self, msg_parts, flags, copy, track, **kwargs)

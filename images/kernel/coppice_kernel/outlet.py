@@ -1,7 +1,7 @@
 """The supervisor's end of a kernel's outbox: hands over what the gateway asks, and its answer.
 
-What comes from the kernel is its guest's: only what answers a replay is passed on, the rest is read
-and dropped, and nothing is read that the gateway has no room for.
+What comes from the kernel is its guest's: only what answers a replay is passed on, and the last
+report; the rest is read and dropped, and nothing is read that the gateway has no room for.
 """
 
 import select
@@ -18,11 +18,15 @@ class Outlet:
         self.turn = 0  # number of the replay; an answer to an earlier one is dropped
         self.asked = False  # and its kept_end has not come
         self.request = None  # a replay that the kernel has not had room for
+        self.order = None  # a hand_over likewise, which goes first
+        self.handing = False  # and its answer has not come
+        self.report = None  # the last one, until there is a gateway that takes it
+        self.asks = None  # the packet of a question that is not answered
         self.polled = 0
 
     def events(self, full):
         """What to poll for; `full`: nothing can be passed on now."""
-        return (0 if full else select.POLLIN) | (select.POLLOUT if self.request else 0)
+        return (0 if full else select.POLLIN) | (select.POLLOUT if self.order or self.request else 0)
 
     def ack(self, packet):
         try:
@@ -36,21 +40,43 @@ class Outlet:
         self.asked = True
         self.push()
 
+    def hand_over(self, packet):
+        self.order = packet
+        self.handing = True
+        self.push()
+
     def push(self):
-        if not self.request:
-            return
+        if self.order and self._sent(self.order):
+            self.order = None
+        if self.request and not self.order and self._sent(self.request):
+            self.request = None
+
+    def _sent(self, packet):
         try:
-            self.link.send(self.request)
+            self.link.send(packet)
         except BlockingIOError:
-            return
+            return False
         except OSError:
             pass  # its end is seen by read()
-        self.request = None
+        return True
 
     def forget(self):
         """The gateway that asked is gone."""
-        self.asked = False
+        self.asked = self.handing = False
         self.request = None
+        self.refuse("the gateway is gone")
+
+    def answer(self, message, packet):
+        """A piece of what the gateway answers."""
+        if self.asks == message["id"]:
+            self.ack(packet)
+
+    def refuse(self, why):
+        """There is nobody to answer."""
+        number, self.asks = self.asks, None
+        if number is not None:
+            self.ack(ctl.encode("answer", line=self.line, id=number, status="unavailable", offset=0,
+                                size=len(why), data=why))
 
     def read(self):
         """The packet to pass on, or None. EOFError: the kernel let go."""
@@ -62,8 +88,6 @@ class Outlet:
             packet = b""
         if not packet:
             raise EOFError
-        if not self.asked:
-            return None
         try:
             return self._checked(ctl.decode(packet, ctl.UP))
         except ctl.Malformed:
@@ -71,9 +95,25 @@ class Outlet:
 
     def _checked(self, message):
         name = message["type"]
-        if name not in ANSWERS or message.get("turn") != self.turn:
+        if name == "handed_over":
+            if not self.handing:
+                return None
+            self.handing = False
+            return ctl.encode(name, line=self.line)
+        if name == "ask":
+            self.asks = message["id"]
+            return self._ours(message)
+        if name == "report":
+            self.report = self._ours(message)
             return None
-        fields = {field: message[field] for field, _, _ in ctl.fields_of(name)}
-        packet = ctl.encode(name, **{**fields, "line": self.line})
+        if name not in ANSWERS or not self.asked or message.get("turn") != self.turn:
+            return None
+        packet = self._ours(message)
         self.asked = name != "kept_end"
         return packet
+
+    def _ours(self, message):
+        """Its known fields alone, of the line that it came from."""
+        name = message["type"]
+        fields = {field: message[field] for field, _, _ in ctl.fields_of(name)}
+        return ctl.encode(name, **{**fields, "line": self.line})

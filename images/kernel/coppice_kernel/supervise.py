@@ -43,6 +43,7 @@ class Supervisor:
         self.path = path
         self.gateway = None
         self.welcome = False  # what waits is not told to one that may refuse us
+        self.reports = False  # it takes reports: an older one counts them as garbage
         # (packet, True if only the gateway that is connected now is meant)
         self.waiting = deque(maxlen=WAITING_MAX)
         self.lines = {}
@@ -63,7 +64,7 @@ class Supervisor:
         except OSError:
             s.close()
             return False
-        self.gateway, self.welcome = s, False
+        self.gateway, self.welcome, self.reports = s, False, False
         self.poll.register(s, select.POLLIN)
         return True
 
@@ -79,6 +80,7 @@ class Supervisor:
                 f"{c.number}:{c.kernel_pid}:{c.kernel[:64]}"
                 for c in list(self.lines.values())[:LINES_TOLD]
             ],
+            hands_over=True,
         )
 
     def disconnect(self):
@@ -145,6 +147,8 @@ class Supervisor:
                 "kill": lambda m: self.forward(m, packet),
                 "ack": lambda m: self.on_ack(m, packet),
                 "replay": self.on_replay,
+                "answer": lambda m: self.on_answer(m, packet),
+                "hand_over": lambda m: self.on_hand_over(m, packet),
             }.get(message["type"])
             if verb:
                 verb(message)
@@ -155,7 +159,10 @@ class Supervisor:
         if message["version"] != ctl.VERSION:
             print(f"supervise: gateway speaks version {message['version']}", file=sys.stderr)
         self.welcome = True
+        self.reports = message.get("reports") is True
         self.flush()
+        for child in self.lines.values():
+            self.pass_report(child)
 
     # ---- lines ----
 
@@ -229,12 +236,24 @@ class Supervisor:
         if outlet:
             outlet.ack(packet)
 
+    def on_answer(self, message, packet):
+        outlet = self.outlet_of(message["line"])
+        if outlet:
+            outlet.answer(message, packet)
+
     def on_replay(self, message):
         outlet = self.outlet_of(message["line"])
         if outlet:
             outlet.replay(message["after"])
         else:
             self.nobody_to_ask(message["line"])
+
+    def on_hand_over(self, message, packet):
+        """Unanswered if there is nobody: the line's end is told by itself."""
+        child = self.lines.get(message["line"])
+        if child and child.outlet:
+            child.kernel = message["kernel"]
+            child.outlet.hand_over(packet)
 
     def nobody_to_ask(self, number):
         self.pass_on(ctl.encode("kept_end", line=number, dropped=-1), now_only=True)
@@ -255,8 +274,23 @@ class Supervisor:
         except EOFError:
             self.close_outlet(child)
             return
-        if packet:
+        asks = child.outlet.asks is not None
+        if packet and not (asks and not self.takes_reports()):
             self.pass_on(packet, now_only=True)
+        elif packet:
+            child.outlet.refuse("the gateway is gone, or older than this image")
+        self.pass_report(child)
+
+    def takes_reports(self):
+        """And questions."""
+        return self.gateway is not None and self.welcome and self.reports
+
+    def pass_report(self, child):
+        """One that waits for a gateway is the last cell's: no other began meanwhile."""
+        outlet = child.outlet
+        if outlet and outlet.report and self.takes_reports():
+            report, outlet.report = outlet.report, None
+            self.pass_on(report)
 
     def close_outlet(self, child):
         outlet, child.outlet = child.outlet, None

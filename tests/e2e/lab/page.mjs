@@ -25,6 +25,12 @@ export class Page {
 		self.page = self.context.pages()[0] ?? await self.context.newPage();
 		self.page.setDefaultTimeout(PATIENCE);
 		self.page.on('pageerror', (e) => self.problems.push(String(e)));
+		// On a slow first load JupyterLab asks for a kernel before it knows the kernelspecs, sooner
+		// or later, and starts the notebook's own all the same. Whatever is clicked next, it is
+		// answered first.
+		await self.page.addLocatorHandler(
+			self.page.locator('.jp-Dialog', { hasText: 'Select kernel for' }),
+			(dialog) => self.answerSelect(dialog));
 		await self.load();
 		return self;
 	}
@@ -32,15 +38,10 @@ export class Page {
 	async load() {
 		await this.page.goto(`${this.url}/lab/tree/${this.notebook}?token=${this.token}&reset`);
 		await this.ready();
-		await this.answerSelect();
 	}
 
-	// On a slow first load JupyterLab asks for a kernel before it knows the kernelspecs, and starts
-	// the notebook's own all the same. Answered as a person would: with that one.
-	async answerSelect() {
-		const dialog = this.page.locator('.jp-Dialog', { hasText: 'Select kernel for' });
-		if (await dialog.count() === 0)
-			return;
+	// As a person would: with the notebook's own.
+	async answerSelect(dialog) {
 		await dialog.locator('select').selectOption({ label: 'Python 3 (ipykernel)' });
 		await dialog.locator('button.jp-mod-accept').click();
 		await dialog.waitFor({ state: 'detached' });

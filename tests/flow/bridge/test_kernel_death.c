@@ -121,7 +121,7 @@ TEST(kernel_death, unseen_by_the_engine)
 	fixture_start(&fx);
 	fx.engine->tells_nothing = true;
 	fake_engine_exit(fx.engine, &(struct line_exit){.known = true});
-	fixture_run(&fx, is_dead);
+	fixture_hurry(&fx, is_dead);
 	assert_int_equal(fx.death.cause, DEATH_GONE);
 	assert_int_equal(fx.engine->killed, 1);
 	fixture_close(&fx);

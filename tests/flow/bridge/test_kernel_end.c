@@ -44,7 +44,7 @@ TEST(kernel_end, silences_the_watcher)
 	fixture_start(&fx);
 	kernel_end(fx.kernel, note_ended, &fx);
 	script_send(fx.engine->kernel, CHANNEL_IOPUB, "stream", NULL, "{}");
-	fixture_run(&fx, is_ended);
+	fixture_hurry(&fx, is_ended);
 	assert_int_equal(fx.messages, 0);
 	fixture_run(&fx, is_empty);
 	fx.kernel = NULL;
@@ -120,6 +120,26 @@ static void end_at_message(struct fixture *fx, struct jmsg *m)
 	end_it(fx);
 }
 
+static void close_bridge(void *data)
+{
+	struct fixture *fx = data;
+
+	fx->engine = NULL; /* the bridge's */
+	bridge_close(fx->bridge, note_ended, fx);
+}
+
+/* Who is told that the last kernel has ended may close the bridge in the same breath. */
+TEST(kernel_end, and_the_bridge_with_it)
+{
+	struct fixture fx;
+
+	fixture_open(&fx);
+	fixture_start(&fx);
+	kernel_end(TAKE(fx.kernel), close_bridge, &fx);
+	fixture_run(&fx, is_ended);
+	fixture_done(&fx);
+}
+
 TEST(kernel_end, from_within_on_ready)
 {
 	struct fixture fx;
@@ -154,4 +174,5 @@ RUN(TEST_ROW(kernel_end, is_polite), TEST_ROW(kernel_end, kills_in_time_and_remo
 	TEST_ROW(kernel_end, silences_the_watcher), TEST_ROW(kernel_end, while_launching),
 	TEST_ROW(kernel_end, while_a_line_starts), TEST_ROW(kernel_end, of_the_dead_without_slot),
 	TEST_ROW(kernel_end, answers_who_waits_for_a_restart),
-	TEST_ROW(kernel_end, from_within_on_ready), TEST_ROW(kernel_end, from_within_on_message))
+	TEST_ROW(kernel_end, and_the_bridge_with_it), TEST_ROW(kernel_end, from_within_on_ready),
+	TEST_ROW(kernel_end, from_within_on_message))

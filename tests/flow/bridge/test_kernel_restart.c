@@ -8,6 +8,8 @@ static void restart_and_wait(struct fixture *fx)
 	fx->answers = fx->ready = 0;
 	kernel_restart(fx->kernel, note_answer, fx);
 	assert_int_equal(fx->answers, 0);
+	if (does_not_obey(fx))
+		fixture_hurry(fx, is_answered);
 	fixture_run(fx, is_ready);
 	assert_int_equal(fx->answers, 1);
 	assert_int_equal(fx->answer.code, 0);
@@ -91,6 +93,21 @@ TEST(kernel_restart, launches_anew_when_the_slot_is_gone)
 	fixture_run(&fx, is_dead);
 	restart_and_wait(&fx);
 	assert_int_equal(fx.engine->launched, 2);
+	fixture_close(&fx);
+}
+
+TEST(kernel_restart, revives_one_that_died_under_an_earlier_gateway)
+{
+	struct fixture fx;
+
+	fixture_open(&fx);
+	assert_int_equal(fixture_begin(&fx, kernel_restore_dead, NULL), 0);
+	fixture_turns(&fx, 10);
+	assert_int_equal(kernel_state(fx.kernel), KERNEL_DEAD);
+	assert_int_equal(fx.engine->launched + fx.deaths, 0);
+	assert_false(kernel_has_place(fx.kernel));
+	restart_and_wait(&fx);
+	assert_int_equal(fx.engine->launched, 1);
 	fixture_close(&fx);
 }
 
@@ -191,6 +208,7 @@ RUN(TEST_ROW(kernel_restart, takes_the_same_slot), TEST_ROW(kernel_restart, kill
 	TEST_ROW(kernel_restart, replaces_a_slot_that_cannot_be_killed),
 	TEST_ROW(kernel_restart, revives_the_dead),
 	TEST_ROW(kernel_restart, launches_anew_when_the_slot_is_gone),
+	TEST_ROW(kernel_restart, revives_one_that_died_under_an_earlier_gateway),
 	TEST_ROW(kernel_restart, goes_on_when_the_slot_goes_meanwhile),
 	TEST_ROW(kernel_restart, overtakes_a_death_that_is_not_told_yet),
 	TEST_ROW(kernel_restart, answers_all_who_asked),

@@ -2,6 +2,7 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
+#include "kernel-bridge/kernel_internal.h"
 #include "tests/flow/bridge/fixture.h"
 
 TEST(kernel_start, becomes_ready)
@@ -15,7 +16,7 @@ TEST(kernel_start, becomes_ready)
 	assert_int_equal(fx.ready, 0);
 	fixture_run(&fx, is_ready);
 	assert_int_equal(kernel_state(fx.kernel), KERNEL_IDLE);
-	assert_int_equal(fx.engine->handed_over, 1);
+	assert_int_equal(fx.engine->limited, 1);
 	/* The bridge's own traffic is nobody's business. */
 	fixture_turns(&fx, 50);
 	assert_int_equal(fx.messages, 0);
@@ -43,6 +44,77 @@ TEST(kernel_start, needs_iopub_too)
 		"{\"execution_state\":\"starting\"}");
 	fixture_run(&fx, is_ready);
 	assert_int_equal(fx.messages, 0);
+	fixture_close(&fx);
+}
+
+static bool heard(struct fixture *fx)
+{
+	return fx->kernel->reply && fx->kernel->heard;
+}
+
+/* The first cell may ask for input at once: a ROUTER drops what is for a peer that it does not know
+ * yet. */
+static void wait_for_stdin(bool foreign)
+{
+	struct fixture fx;
+	struct err err = {0};
+
+	fixture_open(&fx);
+	fx.engine->script.foreign = foreign;
+	fx.engine->script.deaf_stdin = true;
+	assert_int_equal(fixture_try_start(&fx, &err), 0);
+	send_request(&fx, CHANNEL_SHELL, "execute_request");
+	fixture_run(&fx, heard);
+	fx.frozen = true;
+	fixture_turns(&fx, 50);
+	assert_int_equal(fx.ready, 0);
+	script_listen_stdin(fx.engine->kernel);
+	fixture_run(&fx, is_ready);
+	fx.frozen = false;
+	struct script_kernel *k = fx.engine->kernel;
+	while (!k->requests[CHANNEL_SHELL])
+		fixture_turn(&fx);
+	/* As ipykernel does: to the routing id that the shell request came from. */
+	memcpy(k->last_ident[CHANNEL_STDIN], k->last_ident[CHANNEL_SHELL],
+		sizeof(k->last_ident[CHANNEL_STDIN]));
+	script_send(k, CHANNEL_STDIN, "input_request", k->last[CHANNEL_SHELL], "{}");
+	while (fx.messages < 1)
+		fixture_turn(&fx);
+	assert_int_equal(fx.channel[0], CHANNEL_STDIN);
+	fixture_close(&fx);
+}
+
+TEST(kernel_start, waits_for_stdin)
+{
+	wait_for_stdin(false);
+}
+
+TEST(kernel_start, waits_for_stdin_of_a_foreign_kernel)
+{
+	wait_for_stdin(true);
+}
+
+TEST(kernel_start, does_without_stdin_after_a_while)
+{
+	struct fixture fx;
+	struct err err = {0};
+
+	fixture_open(&fx);
+	fx.engine->script.foreign = true;
+	fx.engine->script.deaf_stdin = true;
+	fx.config.start_timeout = 2000;
+	assert_int_equal(fixture_try_start(&fx, &err), 0);
+	fixture_run(&fx, heard);
+	fixture_pass(&fx, 2900);
+	assert_int_equal(fx.ready, 0);
+	assert_int_equal(fx.deaths, 0);
+	fixture_pass(&fx, 200);
+	assert_int_equal(fx.ready, 1);
+	/* The next line is waited for anew. */
+	fx.engine->script.deaf_stdin = false;
+	fx.ready = 0;
+	kernel_restart(fx.kernel, note_answer, &fx);
+	fixture_run(&fx, is_ready);
 	fixture_close(&fx);
 }
 
@@ -207,6 +279,9 @@ TEST(kernel_start, reports)
 }
 
 RUN(TEST_ROW(kernel_start, becomes_ready), TEST_ROW(kernel_start, needs_iopub_too),
+	TEST_ROW(kernel_start, waits_for_stdin),
+	TEST_ROW(kernel_start, waits_for_stdin_of_a_foreign_kernel),
+	TEST_ROW(kernel_start, does_without_stdin_after_a_while),
 	TEST_ROW(kernel_start, asks_a_foreign_kernel_on_shell),
 	TEST_ROW(kernel_start, speaks_curve), TEST_ROW(kernel_start, gives_up_in_time),
 	TEST_ROW(kernel_start, tells_an_exit_before_ready),

@@ -27,6 +27,25 @@ TEST(execute, runs_once_and_in_order)
 	fixture_free(fx);
 }
 
+TEST(execute, idle_is_believed_before_the_reply_comes)
+{
+	struct fixture *fx = fixture_with_kernel();
+	struct page *p = page_open(fx, "s1");
+	execute(p, "a");
+	ask(p, CHANNEL_SHELL, "comm_msg", "c", "{\"comm_id\":\"x\",\"data\":{}}");
+	struct jmsg *a = kernel_takes(fx, "a"), *c = kernel_takes(fx, "c");
+	say_status(fx->kernel, a, "busy");
+	say_status(fx->kernel, a, "idle");
+	say_status(fx->kernel, c, "busy");
+	say_status(fx->kernel, c, "idle"); /* all of iopub is read before shell */
+	say_reply(fx->kernel, a, REPLY_OK);
+	assert_state(fx, "idle");
+	jmsg_unref(a);
+	jmsg_unref(c);
+	page_leave(p, 0);
+	fixture_free(fx);
+}
+
 TEST(execute, waits_for_a_starting_kernel)
 {
 	struct fixture *fx = fixture_new();
@@ -209,6 +228,30 @@ TEST(execute, a_lost_idle_is_made_up_for)
 }
 
 /* Case 23, FK: the reply of the first comes after the second was sent; each to its own. */
+/* A kernel that still says what it has to is not silent, however long that takes. */
+TEST(execute, a_late_idle_is_waited_for_while_output_comes)
+{
+	struct fixture *fx = fixture_with_kernel();
+	struct page *p = page_open(fx, "s1");
+	execute(p, "a");
+	struct jmsg *asked = kernel_takes(fx, "a");
+	say_status(fx->kernel, asked, "busy");
+	say_reply(fx->kernel, asked, REPLY_OK);
+	for (int i = 0; i < 5; i++) {
+		advance(fx, 3000);
+		say_stream(fx->kernel, asked, "on");
+	}
+	page_pull_all(fx, p);
+	assert_int_equal(page_count(p, "status", "a", "idle"), 0);
+	assert_execution(fx, "a", "running", "ok");
+	advance(fx, 5500);
+	page_pull_all(fx, p);
+	assert_int_equal(page_count(p, "status", "a", "idle"), 1);
+	page_leave(p, 0);
+	jmsg_unref(asked);
+	fixture_free(fx);
+}
+
 TEST(execute, a_lost_reply_is_made_up_for_and_a_late_one_is_nobodys)
 {
 	struct fixture *fx = fixture_with_kernel();
@@ -310,7 +353,9 @@ TEST(execute, its_range_is_in_the_view)
 	fixture_free(fx);
 }
 
-RUN(TEST_ROW(execute, runs_once_and_in_order), TEST_ROW(execute, waits_for_a_starting_kernel),
+RUN(TEST_ROW(execute, runs_once_and_in_order),
+	TEST_ROW(execute, idle_is_believed_before_the_reply_comes),
+	TEST_ROW(execute, waits_for_a_starting_kernel),
 	TEST_ROW(execute, sends_one_at_a_time_and_holds_what_comes_after),
 	TEST_ROW(execute, control_and_stdin_never_wait),
 	TEST_ROW(execute, an_error_aborts_what_is_held),
@@ -318,6 +363,7 @@ RUN(TEST_ROW(execute, runs_once_and_in_order), TEST_ROW(execute, waits_for_a_sta
 	TEST_ROW(execute, a_failure_that_only_the_reply_knows_is_an_error),
 	TEST_ROW(execute, subshells_have_lanes_of_their_own),
 	TEST_ROW(execute, a_lost_idle_is_made_up_for),
+	TEST_ROW(execute, a_late_idle_is_waited_for_while_output_comes),
 	TEST_ROW(execute, a_lost_reply_is_made_up_for_and_a_late_one_is_nobodys),
 	TEST_ROW(execute, a_second_reply_and_idle_reach_nobody),
 	TEST_ROW(execute, a_reply_to_what_was_not_sent_counts_for_nothing),

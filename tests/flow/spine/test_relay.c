@@ -1,4 +1,5 @@
 /* What is no execution: kept answers, doubles, bounds, cursors, statuses. */
+#include "gateway/spine/desk.h"
 #include "tests/lib/spine_fixture.h"
 
 TEST(relay, a_busy_kernels_info_is_answered_from_what_is_kept)
@@ -24,10 +25,54 @@ TEST(relay, a_busy_kernels_info_is_answered_from_what_is_kept)
 	fixture_free(fx);
 }
 
+TEST(relay, a_kernel_out_of_the_pool_answers_from_what_it_said_as_it_became_ready)
+{
+	struct fixture *fx = fixture_new();
+	assert_int_equal(fixture_start(fx), 0);
+	fx->desk->from_pool = true;
+	struct page *p = page_open(fx, "s1"), *q = page_open(fx, "s2");
+	ask(p, CHANNEL_SHELL, "kernel_info_request", "held", "{}");
+	fake_kernel_ready(fx->kernel);
+	ask(q, CHANNEL_SHELL, "kernel_info_request", "late", "{}");
+	assert_int_equal(fake_kernel_waiting(fx->kernel), 0);
+	page_pull(p);
+	page_pull(q);
+	assert_true(page_has_end(p, "held", "kernel_info_reply"));
+	assert_true(page_has_end(q, "late", "kernel_info_reply"));
+	assert_int_equal(page_count(q, "status", "held", ""), 0);
+	page_leave(p, 0);
+	page_leave(q, 0);
+	fixture_free(fx);
+}
+
+/* Who asks learns that it takes requests: ipykernel 7 refuses subshells a moment before it does. */
+TEST(relay, a_kernel_that_was_started_for_somebody_answers_its_info_itself)
+{
+	struct fixture *fx = fixture_with_kernel();
+	struct page *p = page_open(fx, "s1");
+	ask(p, CHANNEL_SHELL, "kernel_info_request", "first", "{}");
+	assert_int_equal(fake_kernel_waiting(fx->kernel), 1);
+	page_leave(p, 0);
+	fixture_free(fx);
+}
+
+TEST(relay, a_kernel_that_was_used_answers_its_info_itself)
+{
+	struct fixture *fx = fixture_with_kernel();
+	struct page *p = page_open(fx, "s1");
+	execute(p, "a");
+	kernel_answers(fx, "a", REPLY_OK);
+	ask(p, CHANNEL_SHELL, "kernel_info_request", "i", "{}");
+	assert_int_equal(fake_kernel_waiting(fx->kernel), 1);
+	page_leave(p, 0);
+	fixture_free(fx);
+}
+
 TEST(relay, an_idle_kernel_answers_its_info_itself)
 {
 	struct fixture *fx = fixture_with_kernel();
 	struct page *p = page_open(fx, "s1");
+	fake_clock_advance(fx->gw.clock, 1000);
 	ask(p, CHANNEL_SHELL, "kernel_info_request", "i", "{}");
 	struct jmsg *m = kernel_takes(fx, "i");
 	cJSON *before = desk_model(fx->desk), *after;
@@ -298,6 +343,8 @@ TEST(relay, a_huge_stream_comes_in_several)
 }
 
 RUN(TEST_ROW(relay, a_busy_kernels_info_is_answered_from_what_is_kept),
+	TEST_ROW(relay, a_kernel_out_of_the_pool_answers_from_what_it_said_as_it_became_ready),
+	TEST_ROW(relay, a_kernel_that_was_used_answers_its_info_itself),
 	TEST_ROW(relay, an_idle_kernel_answers_its_info_itself),
 	TEST_ROW(relay, a_message_sent_twice_runs_once_and_is_answered_again),
 	TEST_ROW(relay, equal_ids_of_two_sessions_are_two_requests),
@@ -309,4 +356,5 @@ RUN(TEST_ROW(relay, a_busy_kernels_info_is_answered_from_what_is_kept),
 	TEST_ROW(relay, a_status_that_is_none_reaches_no_page),
 	TEST_ROW(relay, a_cursor_past_the_code_is_clamped),
 	TEST_ROW(relay, a_large_request_is_answered_by_its_header_alone),
-	TEST_ROW(relay, a_huge_stream_comes_in_several))
+	TEST_ROW(relay, a_huge_stream_comes_in_several),
+	TEST_ROW(relay, a_kernel_that_was_started_for_somebody_answers_its_info_itself))

@@ -2,7 +2,7 @@
  * one reply and one idle, or its socket was closed; and nothing is left behind. */
 #include "tests/lib/spine_fixture.h"
 
-#ifndef __SANITIZE_ADDRESS__
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 /* The journal's entries can fail too: the only calloc of this size that is not xcalloc's. */
 static struct fault memory;
 void *__libc_calloc(size_t n, size_t size);
@@ -104,7 +104,7 @@ TEST(sweep, nothing_is_left_open_whatever_fails)
 	assert_true(nth > 8);
 }
 
-#ifndef __SANITIZE_ADDRESS__
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 TEST(sweep, nothing_is_left_open_when_memory_fails)
 {
 	unsigned nth = 1;

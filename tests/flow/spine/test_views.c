@@ -1,5 +1,6 @@
 /* What can be asked, sessions included. */
 #include "gateway/base/buf.h"
+#include "gateway/base/file.h"
 #include "gateway/spine/sessions.h"
 #include "tests/lib/spine_fixture.h"
 
@@ -108,6 +109,41 @@ TEST(sessions, hold_a_kernel_each)
 	sessions_free(ss);
 }
 
+static bool row_names(const struct fixture *fx, const struct desk *d, const char *session)
+{
+	char path[256];
+	AUTO(buf_done) struct buf text;
+	buf_init(&text, 1 << 20);
+	(void)snprintf(path, sizeof path, "%s/kernels/%s.json", fx->folder, desk_id(d));
+	assert_int_equal(file_read(path, &text, NULL), 0);
+	assert_int_equal(buf_add(&text, "", 1), 0);
+	return strstr((const char *)text.data, session) != NULL;
+}
+
+/* Else the next gateway would have it twice. */
+TEST(sessions, a_kernel_that_others_hold_too_is_left_for_good)
+{
+	struct fixture *fx = fixture_new();
+	char a[UUID_SIZE], b[UUID_SIZE], body[256];
+	fake_bridge_survive(fx->gw.bridge);
+	assert_int_equal(fixture_start(fx), 0);
+	assert_int_equal(sessions_open(&fx->gw, &fx->gw.sessions, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		(void)snprintf(body, sizeof body,
+			"{\"path\":\"%d\",\"type\":\"console\",\"kernel\":{\"id\":\"%s\"}}", i,
+			desk_id(fx->desk));
+		assert_int_equal(create(fx, body, i ? b : a), 0);
+	}
+	assert_true(row_names(fx, fx->desk, a) && row_names(fx, fx->desk, b));
+	assert_int_equal(patch(fx, b, "{\"kernel\":{\"name\":\"python3\"}}"), 0);
+	assert_int_equal(kernels_count(fx->gw.kernels, NULL), 2);
+	assert_true(row_names(fx, fx->desk, a));
+	assert_false(row_names(fx, fx->desk, b));
+	struct sessions *ss = fx->gw.sessions;
+	fixture_free(fx);
+	sessions_free(ss);
+}
+
 TEST(kernels, an_unknown_spec_is_answered_with_those_that_are_there)
 {
 	struct fixture *fx = fixture_new();
@@ -150,4 +186,6 @@ TEST(sessions, go_with_their_kernel)
 
 RUN(TEST_ROW(views, are_there_and_say_no_secret), TEST_ROW(views, metrics_count),
 	TEST_ROW(kernels, an_unknown_spec_is_answered_with_those_that_are_there),
-	TEST_ROW(sessions, hold_a_kernel_each), TEST_ROW(sessions, go_with_their_kernel))
+	TEST_ROW(sessions, hold_a_kernel_each),
+	TEST_ROW(sessions, a_kernel_that_others_hold_too_is_left_for_good),
+	TEST_ROW(sessions, go_with_their_kernel))

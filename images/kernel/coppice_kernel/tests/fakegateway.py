@@ -39,12 +39,12 @@ class FakeGateway:
         self.seen = []
         self.kernels = {}
 
-    def accept(self):
+    def accept(self, **more):
         self.listener.settimeout(self.timeout_s)
         self.connection, _ = self.listener.accept()
         self.connection.settimeout(self.timeout_s)
         hello = self.expect("hello")
-        self.send("welcome", version=ctl.VERSION)
+        self.send("welcome", version=ctl.VERSION, **more)
         return hello
 
     def hang_up(self):

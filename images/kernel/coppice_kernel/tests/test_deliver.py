@@ -192,3 +192,107 @@ def test_an_end_that_was_closed(outlet):
     outlet.replay([])
     with pytest.raises(EOFError):
         outlet.read()
+
+
+def hand_over(link, kernel="k-1", env=None, cwd="/"):
+    link.send(ctl.encode("hand_over", line=7, kernel=kernel, cwd=cwd, env=env or {}))
+
+
+@pytest.fixture
+def settled(ends):
+    """(supervisor's end, outbox, what settle was called with)."""
+    ours, theirs = ends
+    theirs.setblocking(False)
+    box, calls = Outbox(), []
+    thread = threading.Thread(target=deliver.Delivery(theirs, box, calls.append).serve, daemon=True)
+    thread.start()
+    yield ours, box, calls
+    ours.shutdown(socket.SHUT_RDWR)
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_the_first_hand_over_counts(settled):
+    link, _, calls = settled
+    for kernel in ("k-1", "k-2"):
+        hand_over(link, kernel, {"A": "1"})
+        assert ctl.decode(link.recv(ctl.PACKET_MAX), ctl.UP) == {"type": "handed_over", "line": 7}
+    assert [(c["kernel"], c["env"]) for c in calls] == [("k-1", {"A": "1"})]
+
+
+def test_a_hand_over_comes_before_the_replay_behind_it(settled):
+    link, box, calls = settled
+    fill(box, "iopub", 3)
+    hand_over(link)
+    replay(link, iopub="")
+    assert ctl.decode(link.recv(ctl.PACKET_MAX), ctl.UP)["type"] == "handed_over"
+    assert len(calls) == 1
+    assert len(answer(link).messages) == 3
+
+
+def test_a_hand_over_in_the_middle_of_a_replay(settled):
+    link, box, calls = settled
+    for n in range(20):
+        box.keep("iopub", frames(str(n), b"x" * 100000))  # more than the link holds
+    replay(link, iopub="")
+    hand_over(link)
+    whole, handed = Whole(), 0
+    while whole.dropped is None or not handed:
+        packet = link.recv(ctl.PACKET_MAX)
+        if ctl.decode(packet, ctl.UP)["type"] == "handed_over":
+            handed += 1
+        else:
+            whole.take(packet)
+    assert (len(whole.messages), handed, len(calls)) == (20, 1, 1)
+
+
+def test_outlet_hands_over_first_and_answers_once(ends):
+    ours, theirs = ends
+    ours.setblocking(False)
+    outlet = Outlet(7, ours)
+    outlet.hand_over(ctl.encode("hand_over", line=7, kernel="k", cwd="/", env={}))
+    outlet.replay(["iopub:"])
+    assert [ctl.decode(theirs.recv(ctl.PACKET_MAX), ctl.DOWN)["type"] for _ in range(2)] == [
+        "hand_over",
+        "replay",
+    ]
+    said = ctl.encode("handed_over", line=99)  # the line is ours to name
+    theirs.send(said)
+    assert ctl.decode(outlet.read(), ctl.UP) == {"type": "handed_over", "line": 7}
+    theirs.send(said)
+    assert outlet.read() is None
+
+
+def test_outlet_passes_on_no_answer_that_nobody_asked_for(ends):
+    ours, theirs = ends
+    ours.setblocking(False)
+    outlet = Outlet(7, ours)
+    theirs.send(ctl.encode("handed_over", line=7))
+    assert outlet.read() is None
+    outlet.hand_over(ctl.encode("hand_over", line=7, kernel="k", cwd="/", env={}))
+    theirs.send(ctl.encode("kept_end", line=7, dropped=0))
+    assert outlet.read() is None
+
+
+def report(link, msg_id="m", data="{}"):
+    link.send(ctl.encode("report", line=99, msg_id=msg_id, data=data))
+
+
+def test_outlet_keeps_the_last_report(ends):
+    ours, theirs = ends
+    ours.setblocking(False)
+    outlet = Outlet(7, ours)
+    for n in range(3):
+        report(theirs, f"m-{n}")
+        assert outlet.read() is None
+    assert ctl.decode(outlet.report, ctl.UP) == {
+        "type": "report", "line": 7, "msg_id": "m-2", "data": "{}"}
+
+
+def test_a_report_to_a_supervisor_that_does_not_read(ends):
+    ours, theirs = ends
+    theirs.setblocking(False)
+    delivery = deliver.Delivery(theirs, Outbox())
+    while delivery.report("m", "x" * 40000):
+        pass
+    assert ctl.decode(ours.recv(ctl.PACKET_MAX), ctl.UP)["msg_id"] == "m"

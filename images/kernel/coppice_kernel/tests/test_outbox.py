@@ -187,6 +187,54 @@ def test_sockets_and_streams_keep_what_they_send():
     context.destroy(linger=0)
 
 
+def reply_to(request, session="kernel"):
+    """As ipykernel answers: under the identity that the request came with."""
+    identity, _, parent = request
+    header = json.dumps({"msg_id": "r", "msg_type": "execute_reply", "session": session}).encode()
+    return [identity, DELIMITER, b"mac", header, parent, b"{}", b"{}"]
+
+
+MADE_UP = b"\0\1\2\3\4"
+
+
+@pytest.mark.parametrize("channel", ["shell", "control", "stdin"])
+def test_what_lay_unread_when_the_gateway_was_replaced_is_answered_under_its_name(channel):
+    box = Outbox()
+    unread = [MADE_UP, DELIMITER, b'{"session": "page"}']
+    assert box.addressed(channel, reply_to(unread)) == reply_to(unread)  # no name is known
+    named = reply_to([b"gateway", DELIMITER, b'{"session": "page"}'])
+    assert box.addressed("control", named) == named
+    assert box.addressed(channel, reply_to(unread)) == named
+    topic = [b"\0topic", *named[1:]]
+    assert box.addressed("iopub", topic) == topic
+
+
+def test_the_debugger_gets_its_own_answers():
+    box = Outbox()
+    box.addressed("control", reply_to([b"gateway", DELIMITER, b'{"session": "page"}']))
+    own = reply_to([MADE_UP, DELIMITER, b'{"session": "kernel"}'])
+    assert box.addressed("shell", own) == own
+    for odd in ([], [MADE_UP], [MADE_UP, b"x"], [MADE_UP, *own[:1], *own[2:]]):
+        assert box.addressed("shell", odd) == odd
+
+
+def test_a_socket_sends_to_the_gateway_that_is_there():
+    box, context = Outbox(), zmq.Context()
+    shell, gateway = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
+    gateway.routing_id = b"gateway"
+    gateway.rcvtimeo = 5000
+    box.attach(shell, "shell")
+    shell.bind("inproc://shell")
+    gateway.connect("inproc://shell")
+    gateway.send_multipart([DELIMITER, b'{"session": "page"}'])
+    request = shell.recv_multipart()
+    shell.send_multipart(reply_to(request))
+    shell.send_multipart(reply_to([MADE_UP, *request[1:]]))
+    assert [id_of(gateway.recv_multipart()[outbox.HEADER]) for _ in range(2)] == ["r", "r"]
+    assert len(box.after({"shell": ""})[0]) == 2
+    context.destroy(linger=0)
+
+
 def test_a_fork_keeps_nothing_and_waits_for_no_lock():
     box = Outbox()
     held, done = threading.Event(), threading.Event()

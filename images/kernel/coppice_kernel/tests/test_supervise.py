@@ -161,7 +161,7 @@ import sys
 sys.path.insert(0, {root!r})
 from coppice_kernel import deliver
 from coppice_kernel.tests.test_outbox import frames
-box = deliver.start(outbox)
+box = deliver.start(outbox).box
 for n in range({count}): box.keep("iopub", frames(str(n), b"x" * {size}))
 os.close(fds[0])
 time.sleep(1000)
@@ -260,3 +260,105 @@ def test_a_replay_that_is_too_long_is_refused(gateway):
     gateway.send("replay", line=1, after=["x" * (ctl.PACKET_MAX - bare)])
     assert gateway.expect("error", about="replay")["reason"]
     gateway.kill(1)
+
+
+# A kernel that reports as often as its first listener is connected to.
+REPORTER = """
+import socket, sys
+sys.path.insert(0, {root!r})
+from coppice_kernel import deliver
+tell = deliver.start(outbox).report
+shell = socket.socket(fileno=fds[0])
+shell.setblocking(True)
+for n in range(1000):
+    shell.accept()[0].close()
+    tell("m-" + str(n), "{{}}")
+"""
+
+
+def start_reporter(gateway, line):
+    gateway.start(line, env={"DO": REPORTER.format(root=str(ROOT))})
+
+
+def make_report(gateway, line):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(f"{gateway.folder}/shell-{line}")
+        s.recv(1)  # it let go: the report follows
+
+
+def test_reports_for_a_gateway_that_takes_them(gateway):
+    gateway.accept(reports=True)
+    start_reporter(gateway, 1)
+    make_report(gateway, 1)
+    assert gateway.expect("report") == {"type": "report", "line": 1, "msg_id": "m-0", "data": "{}"}
+    gateway.kill(1)
+
+
+def test_the_last_report_waits_for_a_gateway(gateway):
+    gateway.accept(reports=True)
+    start_reporter(gateway, 1)
+    gateway.hang_up()
+    make_report(gateway, 1)
+    make_report(gateway, 1)
+    gateway.accept(reports=True)
+    while (last := gateway.expect("report"))["msg_id"] != "m-1":
+        assert last["msg_id"] == "m-0"
+    gateway.kill(1)
+
+
+def test_an_older_gateway_is_told_nothing(gateway):
+    gateway.accept()
+    start_reporter(gateway, 1)
+    make_report(gateway, 1)
+    gateway.kill(1)
+    assert not [m for m in gateway.seen if m["type"] == "report"]
+
+
+# A kernel that asks as often as its first listener is connected to, and tells what it heard.
+ASKER = REPORTER.replace("deliver.start(outbox).report", "deliver.start(outbox).ask").replace(
+    """    shell.accept()[0].close()
+    tell("m-" + str(n), "{{}}")
+""", """    peer = shell.accept()[0]
+    peer.sendall(repr(tell("show", "HEAD", 20)).encode())
+    peer.close()
+""")
+
+
+def start_asker(gateway, line):
+    gateway.start(line, env={"DO": ASKER.format(root=str(ROOT))})
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(20)
+    s.connect(f"{gateway.folder}/shell-{line}")
+    return s
+
+
+def test_a_question_and_its_answer_in_pieces(gateway):
+    gateway.accept(reports=True)
+    with start_asker(gateway, 1) as asker:
+        asked = gateway.expect("ask")
+        assert (asked["line"], asked["what"], asked["about"]) == (1, "show", "HEAD")
+        whole = {"line": 1, "status": "ok", "size": 5}
+        gateway.send("answer", id=asked["id"] + 1, offset=0, data="wrong", **whole)
+        gateway.send("answer", id=asked["id"], offset=0, data="äa", **whole)
+        gateway.send("answer", id=asked["id"], offset=9, data="no", **whole)
+        gateway.send("answer", id=asked["id"], offset=3, data="bc", **whole)
+        assert asker.recv(1000).decode() == "('ok', 'äabc')"
+    gateway.kill(1)
+
+
+def test_a_question_whose_gateway_goes(gateway):
+    gateway.accept(reports=True)
+    with start_asker(gateway, 1) as asker:
+        gateway.expect("ask")
+        gateway.hang_up()
+        assert "the gateway is gone" in asker.recv(1000).decode()
+    gateway.accept()
+    gateway.kill(1)
+
+
+def test_a_question_to_an_older_gateway(gateway):
+    gateway.accept()
+    with start_asker(gateway, 1) as asker:
+        assert "older than this image" in asker.recv(1000).decode()
+    gateway.kill(1)
+    assert not [m for m in gateway.seen if m["type"] == "ask"]

@@ -1,0 +1,183 @@
+#include "gateway/spine/magic.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#include "gateway/spine/desk.h"
+#include "gateway/spine/survive.h"
+
+#define WAIT_MS	   3000u /* for what is not recorded yet */
+#define LOG_NODES  50u
+#define ANSWER_MAX (512u << 10) /* beyond it outputs are left out */
+
+/* waiting --recorded, or WAIT_MS--> asked --history's answer--> gone */
+struct magic {
+	struct desk *desk; /* NULL: it went */
+	int64_t id;
+	bool is_log, brief;
+	struct err missed; /* show: no such node; it is asked whether there are any */
+	char about[HISTORY_NAME_SIZE];
+	struct timer timer;
+};
+
+static void say(struct desk *d, int64_t id, const char *status, const char *text)
+{
+	if (d->kernel && !d->ending)
+		kernel_answer(
+			d->kernel, id, status, (struct bytes){(const uint8_t *)text, strlen(text)});
+}
+
+static void say_err(struct desk *d, int64_t id, const struct err *err)
+{
+	say(d, id, err_name(err->code), err->text);
+}
+
+static void ask(struct magic *m);
+
+static void finish(struct magic *m)
+{
+	if (m->desk)
+		m->desk->magic = NULL;
+	free(m);
+}
+
+static bool asks_again(struct magic *m, int status, struct bytes json, const struct err *err)
+{
+	if (!m->desk || m->is_log)
+		return false;
+	if (status == 0 && json.len > ANSWER_MAX && !m->brief) {
+		m->brief = true;
+	} else if (status == E_NOT_FOUND) {
+		m->is_log = true;
+		m->missed = *err;
+	} else {
+		return false;
+	}
+	ask(m);
+	return true;
+}
+
+static void on_answer(void *data, int status, struct bytes json, const struct err *err)
+{
+	struct magic *m = data;
+	struct desk *d = m->desk;
+	if (asks_again(m, status, json, err))
+		return;
+	if (d && status == E_NOT_FOUND)
+		say(d, m->id, "not_found", "nothing is recorded in this history yet");
+	else if (d && status != 0)
+		say_err(d, m->id, err);
+	else if (d && m->missed.code != 0)
+		say_err(d, m->id, &m->missed);
+	else if (d && d->kernel && !d->ending)
+		kernel_answer(d->kernel, m->id, "ok", json);
+	finish(m);
+}
+
+static void ask(struct magic *m)
+{
+	const struct desk *d = m->desk;
+	const struct history_question q = {
+		.what = m->is_log ? HISTORY_ONE : HISTORY_NODE,
+		.owner = d->owner->name,
+		.history = scribe_history(d),
+		.node = m->about,
+		.kernel_id = d->id,
+		.limit = LOG_NODES,
+		.brief = m->brief,
+	};
+	history_ask(d->gw->histories, &q, on_answer, m);
+}
+
+static void on_timer(struct timer *t)
+{
+	ask(CONTAINER_OF(t, struct magic, timer));
+}
+
+void magic_recorded(struct desk *d)
+{
+	struct magic *m = d->magic;
+	if (!m || d->ending || d->scribe.n > 0 || !timer_running(&m->timer))
+		return;
+	timer_stop(d->gw->clock, &m->timer);
+	ask(m);
+}
+
+void magic_drop(struct desk *d)
+{
+	struct magic *m = TAKE(d->magic);
+	if (!m)
+		return;
+	m->desk = NULL;
+	if (!timer_running(&m->timer))
+		return; /* it is freed with its answer */
+	timer_stop(d->gw->clock, &m->timer);
+	free(m);
+}
+
+static void look(struct desk *d, int64_t id, bool is_log, const char *about)
+{
+	if (d->magic) {
+		say(d, id, "busy", "another question is being answered");
+		return;
+	}
+	struct magic *m = xcalloc(1, sizeof *m);
+	m->desk = d;
+	m->id = id;
+	m->is_log = is_log;
+	timer_init(&m->timer, on_timer);
+	if (!copy_text(m->about, sizeof m->about, about, strlen(about))) {
+		free(m);
+		say(d, id, "invalid", "that is too long for the name of a node");
+		return;
+	}
+	d->magic = m;
+	if (d->scribe.n > 0)
+		timer_start(d->gw->clock, &m->timer, WAIT_MS);
+	else
+		ask(m);
+}
+
+static void say_status(struct desk *d, int64_t id)
+{
+	cJSON *model = desk_model(d);
+	/* Without memory it says less. */
+	(void)cJSON_AddNumberToObject(model, "unrecorded", (double)d->scribe.n);
+	(void)cJSON_AddStringToObject(model, "history", scribe_history(d));
+	AUTO(freep) char *text = cJSON_PrintUnformatted(model);
+	cJSON_Delete(model);
+	say(d, id, "ok", text ? text : "{}");
+}
+
+static void use(struct desk *d, int64_t id, const char *name)
+{
+	struct err err;
+	if (!*name)
+		say(d, id, "invalid", "which history is to go on?");
+	else if (scribe_check_name(name, &err) != 0)
+		say_err(d, id, &err);
+	else {
+		scribe_continue(d, strcmp(name, d->id) == 0 ? NULL : name);
+		survive_record(d);
+		say(d, id, "ok", "{}");
+	}
+}
+
+void magic_ask(void *desk, int64_t id, const char *what, const char *about)
+{
+	struct desk *d = desk;
+	if (!d->gw->histories)
+		say(d, id, "not_recorded", "nothing is recorded here: `record` is off");
+	else if (strcmp(what, "log") == 0)
+		look(d, id, true, "");
+	else if (strcmp(what, "show") == 0)
+		look(d, id, false, about);
+	else if (strcmp(what, "status") == 0)
+		say_status(d, id);
+	else if (strcmp(what, "use") == 0)
+		use(d, id, about);
+	else
+		say(d, id, "invalid",
+			"this gateway does not know that; it knows log, show, status "
+			"and use");
+}

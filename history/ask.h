@@ -1,0 +1,34 @@
+/* Answers about histories: the shapes of http-api.md, from the index, with code and outputs from
+ * git. Owns its connection. The bulk lane's thread only. */
+#ifndef COPPICE_HISTORY_ASK_H
+#define COPPICE_HISTORY_ASK_H
+
+#include "gateway/base/buf.h"
+#include "gateway/base/db.h"
+#include "history/history.h"
+
+struct asker {
+	struct db *db;
+	const char *folder;
+};
+
+int asker_open(struct asker *a, const char *folder, struct err *err);
+void asker_close(struct asker *a);
+/* E_* as history_ask() says them. */
+int asker_answer(struct asker *a, const struct history_question *question, struct buf *ret_json,
+	struct err *err);
+
+/* ---- names.c ---- */
+
+struct history_found {
+	char id[64], name[1024];
+};
+
+/* By id, or by a name that one history of the owner has. */
+int find_history(struct db *db, const struct history_question *question,
+	struct history_found *ret_found, struct err *err);
+/* As http-api.md names nodes. */
+int find_node(struct db *db, const char *history, const struct history_question *question,
+	char ret_node[HISTORY_NODE_SIZE], struct err *err);
+
+#endif

@@ -1,0 +1,174 @@
+#include "history/lanes.h"
+
+#include <string.h>
+#include <time.h>
+
+#define ANSWER_MAX (1u << 30)
+#define CATCH_UP_S 1
+
+void job_free(struct job *job)
+{
+	free(job->text);
+	free(job);
+}
+
+void asking_free(struct asking *asking)
+{
+	buf_done(&asking->json);
+	free(asking->text);
+	free(asking);
+}
+
+/* ---- recording ---- */
+
+static struct stop *find_stop(struct histories *h, const char *kernel_id)
+{
+	LIST_EACH (at, &h->stops) {
+		struct stop *stop = CONTAINER_OF(at, struct stop, link);
+		if (strncmp(stop->kernel_id, kernel_id, sizeof stop->kernel_id - 1) == 0)
+			return stop;
+	}
+	return NULL;
+}
+
+/* Under the lock. A job that came after the failure was told takes the stop away. */
+static void check_stop(struct histories *h, struct job *job)
+{
+	struct stop *stop = find_stop(h, job->run.kernel_id);
+	if (!stop)
+		return;
+	if (job->seq < stop->until) {
+		job_refuse(job);
+		return;
+	}
+	list_remove(&stop->link);
+	free(stop);
+}
+
+static void add_stop(struct histories *h, const struct job *job)
+{
+	if (job->status == 0 || job->refused || find_stop(h, job->run.kernel_id))
+		return;
+	struct stop *stop = xcalloc(1, sizeof *stop);
+	(void)copy_text(stop->kernel_id, sizeof stop->kernel_id, job->run.kernel_id,
+		strlen(job->run.kernel_id)); /* cut is fine */
+	stop->until = UINT64_MAX;
+	list_append(&h->stops, &stop->link);
+}
+
+/* Under the lock: until there is a job, the end, or it is time to try again what is owed. */
+static void wait_for_jobs(struct histories *h)
+{
+	struct timespec until;
+	bool lags = recorder_lags(h->recorder);
+	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail */
+	until.tv_sec += CATCH_UP_S;
+	while (list_empty(&h->jobs) && (list_empty(&h->forgets) || h->forgets_rest) &&
+		!h->closing && !keeping_wants(h) && !adoptions_wait(h)) {
+		if (!lags && !h->forgets_rest)
+			pthread_cond_wait(&h->record_wake, &h->lock);
+		else if (pthread_cond_timedwait(&h->record_wake, &h->lock, &until) != 0)
+			return;
+	}
+}
+
+/* False: there is nothing and it is the end. */
+static bool take_batch(struct histories *h, struct job **jobs, size_t *ret_n)
+{
+	size_t n = 0;
+	pthread_mutex_lock(&h->lock);
+	wait_for_jobs(h);
+	while (!list_empty(&h->jobs) && n < BATCH_MAX) {
+		jobs[n] = CONTAINER_OF(h->jobs.next, struct job, link);
+		list_remove(&jobs[n]->link);
+		check_stop(h, jobs[n++]);
+	}
+	bool more = n > 0 || !list_empty(&h->forgets) || !h->closing || adoptions_wait(h);
+	pthread_mutex_unlock(&h->lock);
+	*ret_n = n;
+	return more;
+}
+
+static void give_back(struct histories *h, struct job **jobs, size_t n)
+{
+	pthread_mutex_lock(&h->lock);
+	for (size_t i = 0; i < n; i++) {
+		add_stop(h, jobs[i]);
+		list_append(&h->jobs_done, &jobs[i]->link);
+	}
+	pthread_mutex_unlock(&h->lock);
+	(void)uv_async_send(&h->async); /* cannot fail while it is open */
+}
+
+static void record(struct histories *h, struct job **jobs, size_t n)
+{
+	recorder_batch(h->recorder, jobs, n);
+	for (size_t i = 0; i < n; i++) {
+		jobs[i]->run.source.close(jobs[i]->run.source.data);
+		if (jobs[i]->status == 0)
+			keeper_note(h->keeper, jobs[i]->run.history_id);
+	}
+	give_back(h, jobs, n);
+}
+
+void *lane_record(void *histories)
+{
+	struct histories *h = histories;
+	struct job *jobs[BATCH_MAX];
+	size_t n;
+	while (take_batch(h, jobs, &n)) {
+		lane_forget(h);
+		adoptions_turn(h);
+		if (n == 0)
+			recorder_catch_up(h->recorder);
+		else
+			record(h, jobs, n);
+		keeping_turn(h);
+	}
+	pthread_mutex_lock(&h->lock);
+	h->record_ended = true;
+	pthread_cond_broadcast(&h->wish_done);
+	(void)uv_async_send(&h->async); /* as above; the loop cannot close it before the lock */
+	pthread_mutex_unlock(&h->lock);
+	return NULL;
+}
+
+/* ---- answering ---- */
+
+static struct asking *take_asking(struct histories *h)
+{
+	struct asking *asking = NULL;
+	pthread_mutex_lock(&h->lock);
+	while (list_empty(&h->askings) && !h->closing)
+		pthread_cond_wait(&h->ask_wake, &h->lock);
+	if (!list_empty(&h->askings)) {
+		asking = CONTAINER_OF(h->askings.next, struct asking, link);
+		list_remove(&asking->link);
+	}
+	pthread_mutex_unlock(&h->lock);
+	return asking;
+}
+
+void *lane_ask(void *histories)
+{
+	struct histories *h = histories;
+	struct asking *asking;
+	while ((asking = take_asking(h))) {
+		buf_init(&asking->json, ANSWER_MAX);
+		asking->status =
+			asker_answer(&h->asker, &asking->question, &asking->json, &asking->err);
+		if (asking->status == 0 && asking->question.what == HISTORY_IMPORT) {
+			adoption_add(h, asking);
+			continue;
+		}
+		pthread_mutex_lock(&h->lock);
+		list_append(&h->askings_done, &asking->link);
+		(void)uv_async_send(&h->async); /* as above */
+		pthread_mutex_unlock(&h->lock);
+	}
+	pthread_mutex_lock(&h->lock);
+	h->ask_ended = true;
+	(void)uv_async_send(&h->async); /* as above */
+	pthread_mutex_unlock(&h->lock);
+	return NULL;
+}

@@ -1,0 +1,32 @@
+/* The packs of one bare repository, made by git's own `repack` and `prune` while others write
+ * objects and move branches in it. One at a time, whoever started it: the lock is one on
+ * objects/pack that git's processes inherit, so that those of a gateway that was killed keep it
+ * until they end. Blocks. */
+#ifndef COPPICE_HISTORY_PACK_H
+#define COPPICE_HISTORY_PACK_H
+
+#include "gateway/base/base.h"
+#include "gateway/base/err.h"
+#include "gateway/base/child.h"
+
+/* *ret_fd keeps the lock until it is closed. waits: until nobody has it any more; else
+ * E_UNAVAILABLE: somebody has it. E_NOT_FOUND: no such repository. */
+int pack_lock(const char *repository, bool waits, int *ret_fd, struct err *err);
+
+/* ---- under the lock ---- */
+
+/* Removes what a git that was killed left half-made. */
+int pack_clean(const char *repository, struct err *err);
+/* What is loose becomes a pack, small packs become one: how many there are grows with the logarithm
+ * of what they hold. */
+int pack_recent(struct child *child, const char *repository, int lock, struct err *err);
+/* All that branches lead to becomes one pack; what nothing leads to goes, if it is older than an
+ * hour: what is being recorded is not led to yet. */
+int pack_whole(struct child *child, const char *repository, int lock, struct err *err);
+
+/* ---- without it ---- */
+
+/* About how many executions lie there loose; 0 if nothing does. */
+unsigned pack_loose_nodes(const char *repository);
+
+#endif

@@ -1,0 +1,122 @@
+#include "history/recorder_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/base/clock.h"
+#include "gateway/base/crypto.h"
+
+/* A history without a name is called by its id's first digits. */
+static void history_name(const struct history_run *run, char ret_name[256])
+{
+	if (run->name && run->name[0])
+		(void)copy_text(ret_name, 256, run->name, strlen(run->name)); /* cut is fine */
+	else
+		(void)snprintf(ret_name, 256, "%.8s", run->history_id);
+}
+
+/* An id that another owner has is nobody else's: there the run goes by name, as one that is wanted.
+ */
+int place_history(struct recorder *r, struct job *job, struct err *err)
+{
+	struct history_run *run = &job->run;
+	const char *wanted = run->wanted && run->wanted[0] ? run->wanted : run->history_id;
+	int status = index_find_history(r->db, run->owner, wanted, job->history, err);
+	if (status < 0)
+		return status;
+	if (status == 0) {
+		if (strcmp(wanted, run->history_id) != 0)
+			run->name = wanted;
+		status = index_has_history(r->db, run->history_id, err);
+		if (status < 0)
+			return status;
+		if (status == 1)
+			crypto_uuid(job->history);
+		else if (!copy_text(job->history, sizeof job->history, run->history_id,
+				 strlen(run->history_id)))
+			return err_set(
+				err, E_INVALID, "'%.60s' is no id of a history", run->history_id);
+		if (status == 1 && wanted == run->history_id)
+			run->name = wanted;
+	}
+	run->history_id = job->history;
+	return 0;
+}
+
+static int make_root(struct recorder *r, struct open_repo *repo, const struct job *job,
+	char ret_root[HISTORY_NODE_SIZE], struct err *err)
+{
+	AUTO(buf_done) struct buf message;
+	char name[256];
+	buf_init(&message, 1 << 16);
+	history_name(&job->run, name);
+	struct commit_draft draft = {.parent = "",
+		.author = job->run.owner,
+		.author_us = job->came_us,
+		.committer_us = job->came_us};
+	int status = root_message(&job->run, name, job->came_us, &message, err);
+	draft.message = (const char *)message.data;
+	if (status == 0)
+		status = repo_commit(&repo->repo, &draft, ret_root, err);
+	if (status == 0)
+		status = index_add_history(r->db, repo->id, ret_root, draft.message, err);
+	return status;
+}
+
+/* main, main.2, main.3 ... */
+static int new_branch(struct recorder *r, const char *history, char ret_name[HISTORY_BRANCH_SIZE],
+	struct err *err)
+{
+	char node[HISTORY_NODE_SIZE];
+	(void)snprintf(ret_name, HISTORY_BRANCH_SIZE, "main");
+	for (unsigned k = 2;; k++) {
+		int status = index_find_tip(r->db, history, ret_name, node, err);
+		if (status != 1)
+			return status;
+		(void)snprintf(ret_name, HISTORY_BRANCH_SIZE, "main.%u", k);
+	}
+}
+
+static int at_root(struct recorder *r, struct open_repo *repo, const struct job *job,
+	struct place *place, struct err *err)
+{
+	int status = index_find_root(r->db, repo->id, place->parent, err);
+	if (status == 0)
+		status = make_root(r, repo, job, place->parent, err);
+	if (status >= 0)
+		status = new_branch(r, repo->id, place->branch, err);
+	place->at.n = 1;
+	return status;
+}
+
+static int at_node(struct recorder *r, struct open_repo *repo, const struct index_place *found,
+	struct place *place, struct err *err)
+{
+	memcpy(place->parent, found->node, sizeof place->parent);
+	place->at.n = found->n + 1;
+	if (strcmp(found->node, found->tip) != 0)
+		return new_branch(r, repo->id, place->branch, err);
+	memcpy(place->branch, found->branch, sizeof place->branch);
+	memcpy(place->tip, found->tip, sizeof place->tip);
+	return 0;
+}
+
+int place_find(struct recorder *r, struct open_repo *repo, const struct job *job,
+	struct place *ret_place, struct err *err)
+{
+	const struct history_run *run = &job->run;
+	struct index_place state = {0}, last;
+	bool here = false;
+	*ret_place = (struct place){.at = {.run = run}};
+	int known = index_find_state(r->db, repo->id, run->kernel_id, &state, &here, err);
+	if (known < 0)
+		return known;
+	ret_place->at.state_version = state.state_version + 1;
+	if (known == 1 && here && state.epoch == run->epoch)
+		return at_node(r, repo, &state, ret_place, err);
+	int status = index_find_epoch(r->db, repo->id, run->kernel_id, run->epoch, &last, err);
+	if (status < 0)
+		return status;
+	return status == 1 ? at_node(r, repo, &last, ret_place, err)
+			   : at_root(r, repo, job, ret_place, err);
+}

@@ -1,0 +1,13 @@
+/* Objects that nothing names any more leave a repository for good: loose, packed, half-written.
+ * Blocks: git does it, as a child. */
+#ifndef COPPICE_HISTORY_PURGE_H
+#define COPPICE_HISTORY_PURGE_H
+
+#include "gateway/base/err.h"
+
+/* All that a branch or another ref leads to is packed anew, all else goes, however new: git would
+ * keep what a new object leads to. So in the recorder's thread between two batches, when nobody has
+ * objects whose branch has not moved yet. E_UNAVAILABLE: it is being packed or copied just now. */
+int repo_purge(const char *repository, struct err *err);
+
+#endif

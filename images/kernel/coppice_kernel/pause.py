@@ -1,0 +1,109 @@
+"""The pause after a cell: what can be told of it only then is told (docs/decisions/0020).
+
+Between two cells that follow each other nothing is done. Once nothing was asked for a moment the
+variables are looked at, in steps, and whatever comes meanwhile ends the look; it is tried again in
+the next pause. Main thread.
+"""
+
+import asyncio
+import json
+import os
+import resource
+import select
+import threading
+
+from coppice_kernel import variables
+
+PAUSE_S = 0.03
+TRIES = 20  # in a row: a loop that is never quiet is left alone
+
+
+class Peak:
+    """The most memory that this process had since begin(), by the system's own mark. The file is
+    opened each time: a descriptor that is kept may be the user's file by then."""
+
+    def __init__(self):
+        self.known = False
+
+    def begin(self):
+        try:
+            mark = os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                self.known = os.write(mark, b"5") == 1
+            finally:
+                os.close(mark)
+        except OSError:
+            self.known = False
+
+    def bytes(self):
+        """None: this system does not tell."""
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10 if self.known else None
+
+
+class Pause:
+    def __init__(self, shell, tell):
+        self._shell = shell
+        self._tell = tell  # takes (msg_id, text); False: not now
+        self._pid = os.getpid()
+        self._peak = Peak()
+        self._peak_bytes = None  # of the cell that is owed
+        self._owed = None  # msg_id of the cell that was not told of
+        self._tries = 0
+        self._timer = None
+
+    def _is_ours(self):
+        """Not in a fork of the cell's, nor in a subshell's thread."""
+        return os.getpid() == self._pid and threading.current_thread() is threading.main_thread()
+
+    def executes(self):
+        if self._is_ours():
+            self._peak.begin()
+
+    def executed(self, request):
+        if self._is_ours():
+            self._peak_bytes = self._peak.bytes()
+            self._owed, self._tries = request.get("header", {}).get("msg_id"), 0
+
+    def over(self):
+        """A request came."""
+        if self._is_ours() and self._timer:
+            self._timer.cancel()
+            self._timer = None
+
+    def begins(self):
+        """It was answered."""
+        if self._owed and self._is_ours():
+            self.over()
+            self._timer = asyncio.get_running_loop().call_later(PAUSE_S, self._look)
+
+    def _look(self):
+        self._timer = None
+        self._tries += 1
+        try:
+            told = self._report()
+        except Exception:  # whatever is wrong with it, the cell was fine
+            told = True
+        if told or self._tries >= TRIES:
+            self._owed = None
+        else:
+            self.begins()
+
+    def _report(self):
+        found = variables.look(
+            self._shell.user_ns, self._shell.user_ns_hidden, disturbed=_disturbance()
+        )
+        if found is None:
+            return False
+        found["peak_bytes"] = self._peak_bytes
+        return self._tell(self._owed, json.dumps(found, separators=(",", ":")))
+
+
+def _disturbance():
+    """A function that is true once the loop has something to do. Nothing is read: what has come
+    wakes the loop as ever."""
+    selector = getattr(asyncio.get_running_loop(), "_selector", None)
+    if not hasattr(selector, "fileno"):
+        return lambda: False
+    poll = select.poll()
+    poll.register(selector.fileno(), select.POLLIN)  # an epoll is ready when one of its own is
+    return lambda: bool(poll.poll(0))

@@ -1,0 +1,106 @@
+"""%coppice: what is asked, what is drawn, and what is said about wrong words."""
+
+import json
+
+import pytest
+
+pytest.importorskip("IPython")
+from IPython.core.error import UsageError
+
+from coppice_kernel import magics
+
+NODE = {
+    "id": "a" * 40, "kind": "execution", "parent": "b" * 40, "branches": ["main"],
+    "execution_count": 4, "status": "error", "summary": "1/0 # <b>", "started": "2026-01-02T03:04:05.6Z",
+    "duration_ms": 1.5, "code": "1/0 # <b>", "variables_complete": True,
+    "outputs": [{"output_type": "stream", "name": "stdout", "text": ["a\n", "<i>\n"]},
+                {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "x"},
+                {"output_type": "display_data", "data": {"image/png": "AAAA"}}],
+    "variables": [{"name": "t", "type": "DataFrame", "shape": [3, 2], "bytes": 48},
+                  {"name": "o", "type": "Odd", "shape": None, "bytes": None}],
+}
+ROOT = {"id": "b" * 40, "kind": "root", "parent": None, "branches": [], "execution_count": None,
+        "status": "ok", "summary": "", "started": None, "duration_ms": 0, "code": "", "outputs": [],
+        "variables": [], "variables_complete": True}
+LOG = {"name": "walk", "nodes": [NODE, ROOT], "next": None}
+STATUS = {"id": "k", "history_id": None, "history": "walk", "branch": None, "node": None,
+          "state_version": 3.0, "unrecorded": 1}
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """(magic, what was asked, what was drawn); answers are the ones above."""
+    questions, drawn = [], []
+    answers = {"log": LOG, "show": NODE, "status": STATUS, "use": {}}
+
+    def ask(what, about, _timeout_s):
+        questions.append((what, about))
+        return "ok", json.dumps(answers[what])
+
+    monkeypatch.setattr(magics, "publish_display_data", drawn.append)
+    return magics.Magics(ask).coppice, questions, drawn
+
+
+def test_log(asked):
+    run, questions, drawn = asked
+    run("log")
+    assert questions == [("log", "")]
+    assert drawn[0]["text/plain"] == (
+        "History walk\naaaaaaaa    [4] (main) error: 1/0 # <b>\nbbbbbbbb  begin")
+    assert "1/0 # &lt;b&gt;" in drawn[0]["text/html"] and "<b>walk</b>" in drawn[0]["text/html"]
+
+
+@pytest.mark.parametrize(("said", "about"), [("4", "In[4]"), ("HEAD~2", "HEAD~2"), ("abcd12", "abcd12")])
+def test_show(asked, said, about):
+    run, questions, drawn = asked
+    run(f"show {said}")
+    assert questions == [("show", about)]
+    text = drawn[0]["text/plain"]
+    for piece in ("    1/0 # <b>", "a\n<i>\nZeroDivisionError: x\n<image/png>",
+                  "t: DataFrame 3 x 2, 48 bytes\no: Odd"):
+        assert piece in text
+    assert "<i>" not in drawn[0]["text/html"] and "&lt;i&gt;" in drawn[0]["text/html"]
+
+
+@pytest.mark.parametrize(("change", "sentence"), [
+    ({"variables": None}, "another cell followed at once"),
+    ({"variables_complete": False}, "Not all variables"),
+    ({"variables": []}, "no variables"),
+    ({"outputs": None}, "too large"),
+    ({"outputs": [{"output_type": "stream", "text": "x\n" * 100}]}, "... 60 more lines"),
+])
+def test_what_is_left_out_is_said(change, sentence):
+    assert sentence in magics.show_text({**NODE, **change})
+    assert sentence in magics.show_html({**NODE, **change})
+
+
+def test_the_root_can_be_shown():
+    assert "parent   none" in magics.show_text(ROOT) and magics.show_html(ROOT)
+
+
+def test_status_and_use(asked, capsys):
+    run, questions, drawn = asked
+    run("status")
+    run("use 'a walk'")
+    assert questions == [("status", ""), ("use", "a walk")]
+    assert "walk (new)" in drawn[0]["text/plain"] and "not recorded yet" in drawn[0]["text/html"]
+    assert "'a walk'" in capsys.readouterr().out
+
+
+def test_alone_it_tells_what_there_is(asked, capsys):
+    asked[0]("")
+    assert "%coppice show N" in capsys.readouterr().out and asked[1] == []
+
+
+@pytest.mark.parametrize("line", ["shwo 4", "show", "show 1 2", "use", "log 7", "status now", "show 'a",
+                                  "checkout 4"])
+def test_wrong_words(asked, line):
+    with pytest.raises(UsageError, match="%coppice"):
+        asked[0](line)
+    assert asked[1] == [] and asked[2] == []
+
+
+def test_what_the_gateway_refuses():
+    run = magics.Magics(lambda *_: ("not_found", "no node is called 'x'")).coppice
+    with pytest.raises(UsageError, match="%coppice show: no node is called 'x'"):
+        run("show x")

@@ -1,0 +1,81 @@
+"""What a gateway holds does not grow with what it has done: descriptors and memory after a thousand
+reconnects and hundreds of kernels are those of before. The plain build, since a sanitizer keeps what
+is freed."""
+
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from conftest import process_env
+from gateway import BUILD, Server, wait, within
+from test_kills import descriptors
+
+pytestmark = pytest.mark.timeout(600)
+RECONNECTS, STARTS = 1000, 300
+AT_ONCE = 4
+# What an allocator keeps for itself differs by as much; a leak of one small block in each is more.
+NOISE_BYTES = 128 << 10
+RECORDER_NOISE_BYTES = 1 << 20  # its thread has a heap of its own, and caches that are bounded
+
+
+def resident(server):
+    text = Path(f"/proc/{server.process.pid}/smaps_rollup").read_text()
+    return int(re.search(r"^Pss_Anon:\s+(\d+)", text, re.M)[1]) << 10
+
+
+def all_gone(server):
+    wait(lambda: (server.json("/api/kernels"), server.show("clients"), server.show("slots")),
+         lambda found: not any(found), within(30))
+    wait(lambda: server.show("counters")["unrecorded"], lambda n: n == 0, within(60))
+
+
+def reconnect(server, kernel_id, count):
+    """Pages of one session after another, and the same session again and again."""
+    session = None
+    for i in range(count):
+        with server.open(kernel_id, ("legacy", "v1")[i % 2], session=session) as c:
+            if i % 10 == 0:
+                assert c.run("1").status == "ok"
+        session = c.session if i % 2 else None
+
+
+def start_and_end(server, count):
+    def one(i):
+        with server.kernel("fake") as kernel_id:
+            with server.open(kernel_id, ("legacy", "v1")[i % 2]) as c:
+                assert c.run("1", within(30)).status == "ok"
+                if i % 5 == 0:
+                    assert server.post(f"/api/kernels/{kernel_id}/restart").status_code == 200
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(one, range(count)))
+
+
+@pytest.fixture
+def gateway(spec_path, monkeypatch):
+    monkeypatch.setenv("COPPICE_BIN", str(BUILD / "coppice"))
+    return lambda *args: Server("constant", "--engine", "process", *args,
+                                env=process_env(spec_path))
+
+
+def both(server, reconnects, starts):
+    with server.kernel("fake") as kernel_id:
+        reconnect(server, kernel_id, reconnects)
+    start_and_end(server, starts)
+    all_gone(server)
+
+
+@pytest.mark.parametrize("record,noise", [("false", NOISE_BYTES),
+                                          ("true", RECORDER_NOISE_BYTES)],
+                         ids=["unrecorded", "recorded"])
+def test_reconnects_and_starts_leave_nothing(gateway, record, noise):
+    with gateway(f"--record={record}") as server:
+        both(server, RECONNECTS, STARTS)  # tables and pools have their size by now
+        fds, bytes_before = descriptors(server.process.pid), resident(server)
+        both(server, RECONNECTS, STARTS)
+        wait(lambda: descriptors(server.process.pid), lambda found: found <= fds, within(20))  # one was closing, perhaps
+        grown = resident(server) - bytes_before
+        assert grown <= noise, f"{grown >> 10} KiB more than before"

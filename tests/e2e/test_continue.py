@@ -1,0 +1,72 @@
+"""A history outlives its kernel, and another kernel goes on in it."""
+
+import signal
+import uuid
+
+import pytest
+
+from gateway import ALICE, BOB, wait, within
+from test_history import clone_url, executions, git, recorded
+from test_survival import again, cut, reconnected
+
+pytestmark = pytest.mark.timeout(300)
+NAME = "KERNEL_COPPICE_HISTORY"
+
+
+@pytest.fixture(scope="module")
+def server(docker_gateway):
+    return docker_gateway
+
+
+def run_in(server, history, code, token=True, **options):
+    """Runs a cell in a kernel of its own; the id of the history that it went to."""
+    with server.kernel("python3", env={NAME: history}, token=token) as kernel_id:
+        with server.open(kernel_id, token=token) as c:
+            c.info()
+            assert c.run(code).status == "ok"
+        return wait(lambda: server.json(f"/api/kernels/{kernel_id}", token=token),
+                    lambda m: m["node"], within(20))["history_id"]
+
+
+def test_by_name_and_by_id(server, tmp_path):
+    name = f"walk {uuid.uuid4()}"
+    first = run_in(server, name, "one = 1")
+    assert run_in(server, name, "two = 2") == first
+    assert run_in(server, first, "three = 3") == first
+    history = server.json(f"/history/{first}")
+    assert history["name"] == name
+    assert [n["summary"] for n in executions(history)] == ["one = 1", "two = 2", "three = 3"]
+    # Each kernel's memory was empty: a line of its own from the root.
+    assert {b["name"] for b in history["branches"]} == {"main", "main.2", "main.3"}
+    root = history["nodes"][-1]["id"]
+    assert all(n["parent"] == root for n in executions(history))
+    git("clone", "-q", clone_url(server, first), tmp_path / "story")
+
+
+def test_another_owner_s_is_not_found(server):
+    name = f"walk {uuid.uuid4()}"
+    mine = run_in(server, name, "mine = 1", token=ALICE)
+    for called in (name, mine):
+        assert run_in(server, called, "theirs = 1", token=BOB) != mine
+    assert len(executions(server.json(f"/history/{mine}"))) == 1
+
+
+@pytest.mark.parametrize("name", ["a\nb", "x" * 300])
+def test_a_name_that_is_none(server, name):
+    r = server.post("/api/kernels", json={"name": "python3", "env": {NAME: name}})
+    assert r.status_code == 400 and "history" in r.json()["message"]
+
+
+def test_through_a_kill(docker_server):
+    server = docker_server("continue")
+    kernel_id = server.start_kernel("python3", env={NAME: "walk"})
+    with server.open(kernel_id) as c:
+        c.info()
+        assert c.run("a = 1").status == "ok"
+        cut(server, signal.SIGKILL)
+    again(server)
+    with reconnected(server, kernel_id, c) as c:
+        assert c.run("b = a").status == "ok"
+    history = recorded(server, "walk", 2)
+    assert [n["summary"] for n in executions(history)] == ["a = 1", "b = a"]
+    assert [b["name"] for b in history["branches"]] == ["main"]

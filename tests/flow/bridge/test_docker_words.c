@@ -1,0 +1,72 @@
+/* What a kernel says over `ctl` beside its messages, and what it is answered. */
+#include "tests/flow/bridge/docker_fixture.h"
+
+TEST(docker_words, what_a_kernel_reports)
+{
+	struct fixture fx;
+	adopted(&fx, HELLO "\"1:77:k\"]}");
+	cJSON *welcome = hear(&fx, "welcome");
+	assert_true(cJSON_IsTrue(cJSON_GetObjectItem(welcome, "reports")));
+	cJSON_Delete(welcome);
+	/* Of a line that has ended: no error. */
+	say(&fx, "{\"type\":\"report\",\"line\":9,\"msg_id\":\"x\",\"data\":\"{}\"}");
+	say(&fx, "{\"type\":\"report\",\"line\":1,\"msg_id\":\"m\",\"data\":\"{}\"}");
+	until(&fx, &fx.reports);
+	assert_string_equal(fx.bytes, "m {}");
+	assert_int_equal(fx.reports, 1);
+	teardown(&fx);
+}
+
+#define ANSWER_BYTES 70000u
+
+/* Of the answer's data; *ret_size is its size. */
+static size_t hear_piece(struct fixture *fx, size_t *ret_size)
+{
+	char packet[CTL_PACKET_MAX];
+	uint64_t start_ns = uv_hrtime();
+	ssize_t n = -1;
+	while (n < 0 && uv_hrtime() - start_ns < GUARD_NS) {
+		turn(fx);
+		n = recv(fx->peer, packet, sizeof packet, MSG_DONTWAIT);
+	}
+	assert_true(n > 0);
+	cJSON *m = cJSON_ParseWithLength(packet, (size_t)n);
+	const char *data = cJSON_GetStringValue(cJSON_GetObjectItem(m, "data"));
+	assert_non_null(data);
+	size_t len = strlen(data);
+	assert_true((data[0] & 0xc0) != 0x80); /* no half of a character */
+	assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(m, "id")), 12345678901);
+	*ret_size = (size_t)cJSON_GetNumberValue(cJSON_GetObjectItem(m, "size"));
+	cJSON_Delete(m);
+	return len;
+}
+
+TEST(docker_words, what_a_kernel_asks_is_answered_in_pieces)
+{
+	struct fixture fx;
+	char text[ANSWER_BYTES];
+	size_t got = 0, size = 0;
+	memset(text, '"', sizeof text);
+	for (size_t i = 1; i + 1 < sizeof text; i += 2)
+		memcpy(text + i, "ä", 2);
+	text[sizeof text - 1] = '"';
+	adopted(&fx, HELLO "\"1:77:k\"]}");
+	cJSON_Delete(hear(&fx, "welcome"));
+	say(&fx, "{\"type\":\"ask\",\"line\":9,\"id\":1,\"what\":\"log\",\"about\":\"\"}");
+	say(&fx, "{\"type\":\"ask\",\"line\":1,\"id\":12345678901,\"what\":\"show\","
+		 "\"about\":\"HEAD\"}");
+	until(&fx, &fx.asks);
+	assert_string_equal(fx.bytes, "show HEAD");
+	fx.engine->ops->answer(
+		fx.slot, 1, fx.asked, "ok", (struct bytes){(const uint8_t *)text, sizeof text});
+	while (got < sizeof text) {
+		got += hear_piece(&fx, &size);
+		assert_int_equal(size, sizeof text);
+	}
+	assert_int_equal(got, sizeof text);
+	fx.engine->ops->answer(fx.slot, 2, 1, "ok", (struct bytes){0}); /* nobody's */
+	teardown(&fx);
+}
+
+RUN(TEST_ROW(docker_words, what_a_kernel_reports),
+	TEST_ROW(docker_words, what_a_kernel_asks_is_answered_in_pieces))

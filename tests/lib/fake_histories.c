@@ -1,0 +1,135 @@
+#include "tests/lib/fake_histories.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/base/err.h"
+
+#define RUNS_MAX 64
+
+struct histories {
+	struct fake_run runs[RUNS_MAX];
+	void *data[RUNS_MAX];
+	size_t n, answered;
+	struct history_question asked;
+	char node[64];
+	void (*on_answer)(void *data, int status, struct bytes json, const struct err *err);
+	void *asker;
+};
+
+struct histories *fake_histories_new(void)
+{
+	return xcalloc(1, sizeof(struct histories));
+}
+
+static void forget(struct fake_run *run)
+{
+	jmsg_unref(run->request);
+	jmsg_unref(run->end);
+	*run = (struct fake_run){0};
+}
+
+void fake_histories_free(struct histories *h)
+{
+	for (size_t i = 0; i < h->n; i++)
+		forget(&h->runs[i]);
+	free(h);
+}
+
+static int read_all(struct fake_run *run, const struct history_source *source, struct err *err)
+{
+	struct bytes frame;
+	int rc;
+	while ((rc = source->next(source->data, &frame, err)) == 1) {
+		jmsg_unref(run->end);
+		run->n_between++;
+		(void)jmsg_from_frame(frame, &run->end, NULL); /* NULL then: the test sees it */
+		if (!run->request)
+			run->request = jmsg_ref(run->end);
+	}
+	run->n_between -= run->n_between > 1 ? 2 : 1; /* a report is alone */
+	source->close(source->data);
+	return rc;
+}
+
+int history_record(struct histories *h, const struct history_run *run, struct err *err)
+{
+	struct fake_run *kept = &h->runs[h->n];
+	kept->epoch = run->epoch;
+	(void)snprintf(kept->name, sizeof kept->name, "%s", run->name); /* may be cut */
+	(void)snprintf(kept->wanted, sizeof kept->wanted, "%s", run->wanted ? run->wanted : "");
+	h->data[h->n] = run->data;
+	int rc = h->n + 1 < RUNS_MAX ? read_all(kept, &run->source, err) : E_UNAVAILABLE;
+	h->n += rc == 0 ? 1 : 0;
+	return rc;
+}
+
+void fake_histories_answer(struct histories *h, int status)
+{
+	struct err err;
+	if (h->answered == h->n)
+		return;
+	struct history_recorded r = {.run_data = h->data[h->answered],
+		.status = status,
+		.history = status == 0 && h->runs[h->answered].wanted[0]
+				   ? "44444444-4444-4444-8444-444444444444"
+				   : "",
+		.node = "0123456789012345678901234567890123456789",
+		.branch = "main",
+		.state_version = h->answered + 1};
+	if (status == 0) {
+		h->answered++;
+	} else { /* it is handed over again */
+		err_set(&err, status,
+			status == E_UNAVAILABLE ? "an earlier one failed" : "as the test says");
+		r.err = &err;
+		h->n--;
+		forget(&h->runs[h->answered]);
+		for (size_t i = h->answered; i < h->n; i++) {
+			h->runs[i] = h->runs[i + 1];
+			h->data[i] = h->data[i + 1];
+		}
+		h->runs[h->n] = (struct fake_run){0};
+	}
+	scribe_recorded(NULL, &r);
+}
+
+void history_ask(struct histories *h, const struct history_question *question,
+	void (*cb)(void *data, int status, struct bytes json, const struct err *err), void *data)
+{
+	h->asked = *question;
+	(void)snprintf(h->node, sizeof h->node, "%s", question->node ? question->node : "");
+	h->on_answer = cb;
+	h->asker = data;
+}
+
+bool fake_histories_tell(struct histories *h, const char *json)
+{
+	static const struct err none = {E_NOT_FOUND, "there is none"};
+	void (*cb)(void *data, int status, struct bytes bytes, const struct err *err) =
+		TAKE(h->on_answer);
+	struct bytes bytes = {(const uint8_t *)json, json ? strlen(json) : 0};
+	if (cb)
+		cb(h->asker, json ? 0 : E_NOT_FOUND, bytes, json ? NULL : &none);
+	return cb != NULL;
+}
+
+const struct history_question *fake_histories_asked(const struct histories *h)
+{
+	return &h->asked;
+}
+
+size_t fake_histories_n(const struct histories *h)
+{
+	return h->answered;
+}
+
+size_t fake_histories_waiting(const struct histories *h)
+{
+	return h->n - h->answered;
+}
+
+const struct fake_run *fake_histories_run(const struct histories *h, size_t i)
+{
+	return &h->runs[i];
+}

@@ -1,0 +1,27 @@
+/* A recorder that reads what it is given and keeps it in memory, for flow tests of the spine. Its
+ * answers come when the test says so. */
+#ifndef COPPICE_FAKE_HISTORIES_H
+#define COPPICE_FAKE_HISTORIES_H
+
+#include "gateway/base/jmsg.h"
+#include "gateway/spine/scribe.h"
+
+struct fake_run {
+	struct jmsg *request, *end;
+	unsigned n_between;
+	uint64_t epoch;
+	char name[64], wanted[64];
+};
+
+struct histories *fake_histories_new(void);
+void fake_histories_free(struct histories *h);
+/* Answers the oldest run that waits, if one does: status 0 keeps it. */
+void fake_histories_answer(struct histories *h, int status);
+/* Answers the last question, with NULL as not found. False: there is none that waits. */
+bool fake_histories_tell(struct histories *h, const char *json);
+const struct history_question *fake_histories_asked(const struct histories *h);
+size_t fake_histories_n(const struct histories *h);
+size_t fake_histories_waiting(const struct histories *h);
+const struct fake_run *fake_histories_run(const struct histories *h, size_t i);
+
+#endif
