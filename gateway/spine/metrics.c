@@ -1,5 +1,6 @@
 /* The figures of admin.h in Prometheus' text format. */
 #include <cjson/cJSON.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "gateway/base/buf.h"
@@ -103,6 +104,13 @@ static void counters(struct buf *b, const struct spine_counters *c)
 	one(b, "missed_total", "counter", "Entries cut before a client read them.", c->missed);
 }
 
+/* What the allocator handed out: what is resident differs from run to run by what it keeps back. */
+static uint64_t heap_bytes(void)
+{
+	struct mallinfo2 heap = mallinfo2();
+	return heap.uordblks + heap.hblkhd;
+}
+
 void admin_metrics(const struct gateway *gw, struct buf *ret)
 {
 	const struct kernels *ks = gw->kernels;
@@ -111,5 +119,7 @@ void admin_metrics(const struct gateway *gw, struct buf *ret)
 	executions_by_status(ret, &ks->count);
 	pool(ret, ks);
 	sums(ret, ks);
+	one(ret, "heap_bytes", "gauge", "Memory that was asked for and not given back.",
+		heap_bytes());
 	counters(ret, &ks->count);
 }

@@ -37,6 +37,7 @@ TEST(views, metrics_count)
 	assert_non_null(strstr(text, "coppice_kernels{state=\"idle\"} 1\n"));
 	assert_non_null(strstr(text, "coppice_executions_total{status=\"ok\"} 1\n"));
 	assert_non_null(strstr(text, "\ncoppice_clients 1\n"));
+	assert_non_null(strstr(text, "\ncoppice_heap_bytes "));
 	assert_non_null(strstr(text, "\ncoppice_messages_out_total 3\n"));
 	page_leave(p, 0);
 	fixture_free(fx);
