@@ -77,12 +77,26 @@ def docker_trio(home, coppice):
                "bare": stack.enter_context(sides.bare(second)), "coppice": ours}
 
 
+def direct_process(home, kernel):
+    """Once more on other ports: somebody may have taken one before the kernel bound it."""
+    with contextlib.ExitStack() as stack:
+        try:
+            k = stack.enter_context(sides.process_kernel(home, kernel))
+            return stack.enter_context(sides.direct(k)), stack.pop_all()
+        except RuntimeError as e:
+            print(f"execute: {kernel}: {e}; tried again", flush=True)
+    with contextlib.ExitStack() as stack:
+        k = stack.enter_context(sides.process_kernel(home, kernel))
+        return stack.enter_context(sides.direct(k)), stack.pop_all()
+
+
 def process_pair(kernel):
     @contextlib.contextmanager
     def pair(home, coppice):
-        with coppice.client(kernel) as ours, sides.process_kernel(home, kernel) as k, \
-                sides.direct(k) as direct:
-            yield {"direct": direct, "coppice": ours}
+        with coppice.client(kernel) as ours:
+            direct, owned = direct_process(home, kernel)
+            with owned:
+                yield {"direct": direct, "coppice": ours}
     return pair
 
 

@@ -1,5 +1,6 @@
 """What the families share: figures of a process, statistics, HTTP, the kernelspecs."""
 
+import contextlib
 import json
 import math
 import os
@@ -51,9 +52,15 @@ def children(pid):
     return out
 
 
+def free_ports(n):
+    """No two alike: each is held until all are there."""
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(n)]
+        return [s.getsockname()[1] for s in held]
+
+
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
+    return free_ports(1)[0]
 
 
 def http(method, url, token, **options):

@@ -21,7 +21,7 @@ def process_kernel(home, kernel):
     """A kernel as engine `process` starts it (encrypted where its kernelspec can), without it."""
     curve = zmq.curve_keypair() if kernel == "python3" else None
     key, channels = secrets.token_hex(32), ("shell", "iopub", "stdin", "control", "hb")
-    ports = {f"{c}_port": kit.free_port() for c in channels}
+    ports = {f"{c}_port": p for c, p in zip(channels, kit.free_ports(len(channels)))}
     path = Path(home) / "connection.json"
     path.touch(mode=0o600)
     path.write_text(json.dumps({
