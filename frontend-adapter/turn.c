@@ -406,7 +406,7 @@ static void take_words(struct turn *t, const char *content)
 int turn_begin(struct conversation *c, const char *content, bool model, struct err *err)
 {
 	if (c->turn)
-		return err_set(err, E_CONFLICT, "an answer is under way in this conversation");
+		return err_set(err, E_BUSY, "an answer is under way in this conversation");
 	if (model && !c->chats->model)
 		return err_set(err, E_UNAVAILABLE,
 			"no model is configured: set model_url and model_name (docs/CHAT.md)");

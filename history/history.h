@@ -119,7 +119,7 @@ struct history_question {
 };
 
 /* cb from the loop, once: json is the answer of http-api.md, borrowed; or status is
- * E_NOT_FOUND, E_CONFLICT (ambiguous), E_INVALID (cursor) or E_IO, and err says it. Copies the
+ * E_NOT_FOUND, E_AMBIGUOUS, E_INVALID (cursor) or E_IO, and err says it. Copies the
  * texts. */
 void history_ask(struct histories *h, const struct history_question *question,
 	void (*cb)(void *data, int status, struct bytes json, const struct err *err), void *data);

@@ -27,7 +27,7 @@ int find_history(struct db *db, const struct history_question *question,
 		return 0;
 	status = db_next(rows, err);
 	return status == 1
-		       ? err_set(err, E_CONFLICT,
+		       ? err_set(err, E_AMBIGUOUS,
 				 "'%.100s' is ambiguous: more than one history is called so", asked)
 		       : status;
 }
@@ -118,7 +118,7 @@ static int by_prefix(struct db *db, const char *history, const char *prefix,
 	}
 	if (status < 0)
 		return status;
-	return n < 2 ? (int)n : err_set(err, E_CONFLICT, "'%s' is ambiguous: %s", prefix, list);
+	return n < 2 ? (int)n : err_set(err, E_AMBIGUOUS, "'%s' is ambiguous: %s", prefix, list);
 }
 
 /* The id that it had before it was rewritten, or its first digits. */
@@ -137,7 +137,7 @@ static int by_was(struct db *db, const char *history, const char *prefix,
 	if (status != 1)
 		return status;
 	status = one_node(rows, other, err);
-	return status == 1 ? err_set(err, E_CONFLICT, "'%s' is ambiguous: %.12s, %.12s", prefix,
+	return status == 1 ? err_set(err, E_AMBIGUOUS, "'%s' is ambiguous: %.12s, %.12s", prefix,
 				     ret_node, other)
 			   : (status == 0 ? 1 : status);
 }

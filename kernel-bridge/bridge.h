@@ -24,7 +24,7 @@ struct bridge_env {
 	const struct log *log;
 };
 
-/* Engines that do not answer are no error here: starts say so (E_ENGINE / E_UNAVAILABLE). */
+/* Engines that do not answer are no error here: starts say so (E_ENGINE, E_ENGINE_DOWN). */
 int bridge_open(const struct bridge_env *env, struct bridge **ret, struct err *err);
 /* Removes what an earlier gateway of the same run_dir left. Once; cb also without an engine. */
 void bridge_sweep(struct bridge *b, void (*cb)(void *data), void *data);
@@ -96,7 +96,7 @@ struct kernel_watcher {
 };
 
 /* Reserves the slot at once; returns in state starting; readiness or death comes by callback.
- * E_INVALID env, E_UNAVAILABLE limit of kernels reached. */
+ * E_INVALID env, E_CAPACITY limit of kernels reached. */
 int kernel_start(struct bridge *b, const struct kernel_start *start,
 	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err);
 /* Signs and sends m on m->channel (shell, control, stdin). Kept while starting. E_DEAD. */

@@ -78,14 +78,14 @@ static int away_error(const struct docker_api *a, const struct err *cause, struc
 		return err_set(
 			err, cause->code, "the container engine at %s: %s", a->socket, cause->text);
 	if (access(a->socket, F_OK) < 0)
-		return err_set(err, E_UNAVAILABLE,
+		return err_set(err, E_ENGINE_DOWN,
 			"no container engine listens at %s: is it running?", a->socket);
 	if (access(a->socket, R_OK | W_OK) < 0 && errno == EACCES)
-		return err_set(err, E_UNAVAILABLE,
+		return err_set(err, E_ENGINE_DOWN,
 			"the container engine's socket %s is not ours to use: is this user in its "
 			"group?",
 			a->socket);
-	return err_set(err, E_UNAVAILABLE,
+	return err_set(err, E_ENGINE_DOWN,
 		"the container engine does not answer at %s: is it "
 		"running? (%s)",
 		a->socket, cause->text);

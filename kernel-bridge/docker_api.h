@@ -22,7 +22,7 @@ struct docker_call {
 	uint64_t timeout_ms;	  /* 0: DOCKER_CALL_MS */
 	/* From the loop, never inside docker_api_send. err NULL: the engine did it, json is its
 	 * answer (NULL if it has none). Else status is the engine's (404, 409 ...) or 0 if it does
-	 * not answer: E_ENGINE with its words, E_UNAVAILABLE, E_TIMEOUT. Borrowed. */
+	 * not answer: E_ENGINE with its words, E_ENGINE_DOWN, E_TIMEOUT. Borrowed. */
 	void (*done)(void *data, int status, const struct cJSON *json, const struct err *err);
 	void *data;
 };

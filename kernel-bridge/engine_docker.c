@@ -124,7 +124,7 @@ static void on_inspected(void *data, int status, const struct cJSON *json, const
 	}
 	if (!err && !running)
 		docker_exit_read(json, &exit);
-	else if (err && err->code == E_UNAVAILABLE)
+	else if (err && err->code == E_ENGINE_DOWN)
 		(void)err_wrap(&s->why, "the container engine is away"); /* the code stays */
 	tell_gone(s, &exit);
 }
@@ -243,7 +243,7 @@ void docker_slot_wait(struct docker_slot *s)
 static bool waits_for_engine(struct docker_slot *s, int status, const struct err *err, int what)
 {
 	const struct docker_version *v = docker_api_version(s->docker->api);
-	bool away = err && status == 0 && err->code == E_UNAVAILABLE && v->engine[0];
+	bool away = err && status == 0 && err->code == E_ENGINE_DOWN && v->engine[0];
 	if (!away && (!err || status < 500 || s->tries++ == FAULT_TRIES))
 		return false;
 	if (!s->again)

@@ -327,7 +327,7 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 		return rc;
 	if (start->id && (int64_t)(b->n_kernels - b->n_unowned) >= b->env.config->max_kernels) {
 		cJSON_Delete(env);
-		return err_set(err, E_UNAVAILABLE, "the limit of %lld kernels is reached",
+		return err_set(err, E_CAPACITY, "the limit of %lld kernels is reached",
 			(long long)b->env.config->max_kernels);
 	}
 	k = kernel_new(b, start, env, watcher);

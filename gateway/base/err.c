@@ -22,7 +22,7 @@ static const struct err_row err_rows[] = {
 	{E_NOT_FOUND, "not_found", 404, "NotFound"},
 	{E_CONFLICT, "conflict", 409, "Conflict"},
 	{E_GONE, "gone", 410, "Gone"},
-	{E_TOO_BIG, "too_big", 413, "TooBig"},
+	{E_TOO_BIG, "too_large", 413, "TooBig"},
 	{E_NO_SPEC, "no_such_kernelspec", 501, "NoSuchKernel"},
 	{E_UNAVAILABLE, "unavailable", 503, "Unavailable"},
 	{E_TIMEOUT, "timeout", 504, "Timeout"},
@@ -32,6 +32,10 @@ static const struct err_row err_rows[] = {
 	{E_METHOD, "method_not_allowed", 405, "MethodNotAllowed"},
 	{E_DEAD, "dead", 503, "DeadKernelError"},
 	{E_BUSY, "busy", 409, "Busy"},
+	{E_AMBIGUOUS, "ambiguous", 409, "Ambiguous"},
+	{E_CAPACITY, "over_capacity", 503, "OverCapacity"},
+	{E_QUEUE_TIMEOUT, "queue_timeout", 503, "QueueTimeout"},
+	{E_ENGINE_DOWN, "engine_down", 503, "EngineDown"},
 };
 
 static const struct err_row *err_row(int code)

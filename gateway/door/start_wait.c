@@ -13,7 +13,7 @@ void start_refuse(struct call *r, const struct err *err)
 {
 	char seconds[32];
 	int64_t wait_ms = r->door->gw->config.pool_wait;
-	if (err->code == E_UNAVAILABLE) {
+	if (err->code == E_CAPACITY || err->code == E_QUEUE_TIMEOUT) {
 		/* 32 hold any number. */
 		(void)snprintf(seconds, sizeof seconds, "%lld",
 			(long long)(wait_ms < 1000 ? 1 : wait_ms / 1000));
@@ -41,7 +41,7 @@ bool start_wait(struct call *r, struct cJSON *body, const struct err *err,
 	void (*again)(struct call *r, struct cJSON *body))
 {
 	struct kernels *ks = r->door->gw->kernels;
-	if (err->code != E_UNAVAILABLE || !kernels_may_wait(ks))
+	if (err->code != E_CAPACITY || !kernels_may_wait(ks))
 		return false;
 	struct start_waiter *w = xcalloc(1, sizeof *w);
 	*w = (struct start_waiter){.call = r, .body = body, .again = again};

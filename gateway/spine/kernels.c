@@ -247,8 +247,8 @@ int kernels_start(
 	if (rc != 0)
 		return rc;
 	if (is_full(ks))
-		return err_set(err, E_UNAVAILABLE, "the limit of %zu kernels is reached",
-			kernels_places(ks));
+		return err_set(
+			err, E_CAPACITY, "the limit of %zu kernels is reached", kernels_places(ks));
 	ks->n_alive++;
 	rc = desk_new(ks, start, id, spec, &d, err);
 	if (rc != 0)

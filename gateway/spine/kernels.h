@@ -32,13 +32,13 @@ struct kernels_start {
 };
 
 /* Returns at once, state starting. E_NOT_FOUND unknown spec (REST answers 404 with names that
- * exist), E_INVALID, E_CONFLICT id in use, E_UNAVAILABLE. */
+ * exist), E_INVALID, E_CONFLICT id in use, E_CAPACITY. */
 int kernels_start(
 	struct kernels *ks, const struct kernels_start *start, struct desk **ret, struct err *err);
 /* A start is refused for want of a place, also while others wait for one, and may wait too. */
 bool kernels_may_wait(const struct kernels *ks);
 /* cb from the loop, once: with NULL when a place is free, which a kernels_start within the call
- * takes; with E_UNAVAILABLE after pool_wait. */
+ * takes; with E_QUEUE_TIMEOUT after pool_wait. */
 void kernels_await_place(
 	struct kernels *ks, void (*cb)(void *data, const struct err *err), void *data);
 /* Who wants to know what executions became: the node of the one whose request had that msg_id. From

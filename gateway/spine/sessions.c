@@ -178,7 +178,7 @@ int sessions_create(struct sessions *ss, const struct owner *owner, const struct
 	struct session *s = find_path(ss, owner, path);
 	if (!s && ss->n >= SESSIONS_MAX)
 		return err_set(
-			err, E_UNAVAILABLE, "the limit of %u sessions is reached", SESSIONS_MAX);
+			err, E_CAPACITY, "the limit of %u sessions is reached", SESSIONS_MAX);
 	if (!s) {
 		rc = get_kernel(ss, owner, body, &d, err);
 		if (rc != 0)

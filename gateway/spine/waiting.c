@@ -41,7 +41,7 @@ static void refuse_first(struct waiting *w)
 {
 	const struct place_waiter *x = first(w);
 	struct err err;
-	(void)err_set(&err, E_UNAVAILABLE,
+	(void)err_set(&err, E_QUEUE_TIMEOUT,
 		"no place for a kernel became free within %lld s: this request was number %zu of "
 		"those that waited; end a kernel, or try again later",
 		(long long)((x->wait_ms + 999) / 1000), x->position);

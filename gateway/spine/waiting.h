@@ -22,7 +22,7 @@ struct waiting {
 void waiting_init(
 	struct waiting *w, struct clock *clock, bool (*has_place)(void *data), void *data);
 /* cb from the loop, once: with NULL when it is this one's turn and there is a place, which it takes
- * within the call; else E_UNAVAILABLE with the position it had. */
+ * within the call; else E_QUEUE_TIMEOUT with the position it had. */
 void waiting_add(struct waiting *w, int64_t wait_ms, void (*cb)(void *data, const struct err *err),
 	void *data);
 /* A place may have become free. */

@@ -57,6 +57,7 @@ def test_who_may_ask_and_what(process_gateway):
         check_error(process_gateway.post("/chat/prepare", json=body), 400)
     r = process_gateway.post("/chat/prepare", data=b'{"text": "' + b"x" * (1 << 20) + b'"}')
     check_error(r, 413)
+    assert r.json()["reason"] == "too_large"
     check_error(process_gateway.post("/chat/prepare", json={"text": "```a\n```\n" * 1001}), 413)
 
 

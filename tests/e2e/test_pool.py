@@ -208,3 +208,4 @@ def test_who_waits_in_vain_is_told(docker_server):
         r = server.post(path, json=body)
         assert r.status_code == 503 and r.headers["Retry-After"] == "1"
         assert "number 1 of those that waited" in r.json()["message"]
+        assert r.json()["reason"] == "queue_timeout"

@@ -284,7 +284,9 @@ class TestKernels:
     def test_limit_of_kernels(self, process_server):
         server = process_server("limit", "--max-kernels", "2", "--pool-wait", "0s")
         ids = [server.start_kernel("fake") for _ in range(2)]
-        check_error(server.post("/api/kernels", json={"name": "fake"}), 503)
+        refused = server.post("/api/kernels", json={"name": "fake"})
+        check_error(refused, 503)
+        assert refused.json()["reason"] == "over_capacity"
         server.delete(f"/api/kernels/{ids[0]}")
         wait(lambda: server.post("/api/kernels", json={"name": "fake"}),
              lambda r: r.status_code == 201, within(10))

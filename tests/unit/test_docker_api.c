@@ -194,7 +194,7 @@ TEST(docker_api, asks_for_the_version_again_after_the_engine_was_away)
 
 	send_call(&fx, "/a", &r);
 	run_until(&fx, &r.calls, 1);
-	assert_int_equal(r.err.code, E_UNAVAILABLE);
+	assert_int_equal(r.err.code, E_ENGINE_DOWN);
 	assert_non_null(strstr(r.err.text, "is it running?"));
 	assert_int_equal(rename(moved, fx.server.path), 0);
 	send_call(&fx, "/b", &again);

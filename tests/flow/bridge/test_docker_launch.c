@@ -268,7 +268,7 @@ TEST(docker_launch, waits_no_longer_than_a_start_may_take)
 	launch(&fx);
 	fx.create_away = fx.version_away = 1000000;
 	until(&fx, &fx.gone, 1, 1000);
-	assert_int_equal(fx.why.code, E_UNAVAILABLE);
+	assert_int_equal(fx.why.code, E_ENGINE_DOWN);
 	assert_non_null(strstr(fx.why.text, "is it running?"));
 	fx.version_away = 0;
 	teardown(&fx);
@@ -281,7 +281,7 @@ TEST(docker_launch, an_engine_that_never_was_there_is_told_at_once)
 	fx.version_away = 1000000;
 	launch(&fx);
 	until(&fx, &fx.gone, 1, 0);
-	assert_int_equal(fx.why.code, E_UNAVAILABLE);
+	assert_int_equal(fx.why.code, E_ENGINE_DOWN);
 	fx.version_away = 0;
 	teardown(&fx);
 }

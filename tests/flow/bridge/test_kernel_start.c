@@ -240,7 +240,7 @@ TEST(kernel_start, has_a_limit)
 	fx.config.max_kernels = 1;
 	fixture_start(&fx);
 	struct kernel *first = fx.kernel;
-	assert_int_equal(fixture_try_start(&fx, &err), E_UNAVAILABLE);
+	assert_int_equal(fixture_try_start(&fx, &err), E_CAPACITY);
 	fx.kernel = first;
 	fixture_end(&fx);
 	assert_int_equal(fixture_try_start(&fx, &err), 0);

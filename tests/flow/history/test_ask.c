@@ -163,7 +163,7 @@ TEST(ask, a_prefix_of_two_nodes_is_ambiguous)
 			met[at] = t;
 			continue;
 		}
-		assert_named(fx, prefix, NULL, "conflict");
+		assert_named(fx, prefix, NULL, "ambiguous");
 		assert_non_null(strstr(fx->why, "ambiguous"));
 		char candidate[13];
 		(void)snprintf(candidate, sizeof candidate, "%.12s", t->node);
@@ -193,7 +193,7 @@ TEST(ask, another_owners_history_is_not_there)
 		q.history = "walk";
 		assert_int_equal(ask(fx, &q), 0);
 		q.owner = NULL;
-		assert_int_equal(ask(fx, &q), E_CONFLICT);
+		assert_int_equal(ask(fx, &q), E_AMBIGUOUS);
 		q.history = "nothing";
 		assert_int_equal(ask(fx, &q), E_NOT_FOUND);
 	}

@@ -388,7 +388,7 @@ TEST(start, checks_what_it_is_given)
 	start.env = NULL;
 	assert_int_equal(kernels_start(fx->gw.kernels, &start, &d, NULL), 0);
 	assert_int_equal(kernels_start(fx->gw.kernels, &start, &d, NULL), 0);
-	assert_int_equal(kernels_start(fx->gw.kernels, &start, &d, NULL), E_UNAVAILABLE);
+	assert_int_equal(kernels_start(fx->gw.kernels, &start, &d, NULL), E_CAPACITY);
 	assert_int_equal(kernels_count(fx->gw.kernels, &other), 0);
 	cJSON_Delete(env);
 	fixture_free(fx);

@@ -358,7 +358,7 @@ static struct fixture *full_fixture(size_t places)
 	while (places-- > 0)
 		start(fx);
 	settle(fx);
-	assert_int_equal(start_with(fx, "{}"), E_UNAVAILABLE);
+	assert_int_equal(start_with(fx, "{}"), E_CAPACITY);
 	return fx;
 }
 
@@ -370,9 +370,9 @@ TEST(waiting, in_order_as_places_become_free)
 	come(fx, c, 3, &order);
 	desk_end(fx->desk, "", NULL, NULL);
 	/* It is not the one who comes just then who gets it. */
-	assert_int_equal(start_with(fx, "{}"), E_UNAVAILABLE);
+	assert_int_equal(start_with(fx, "{}"), E_CAPACITY);
 	settle(fx);
-	assert_int_equal(start_with(fx, "{}"), E_UNAVAILABLE);
+	assert_int_equal(start_with(fx, "{}"), E_CAPACITY);
 	assert_true(c[0].served && !c[1].served && !c[2].served);
 	desk_end(fx->desk, "", NULL, NULL);
 	settle(fx);
