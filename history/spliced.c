@@ -9,13 +9,22 @@ static size_t skip_blank(struct bytes in, size_t at)
 	return at;
 }
 
-/* Past the closing quote of the string that begins at `at`. */
+/* Past the closing quote of the string that begins at `at`: the first one with an even number of
+ * backslashes before it. By memchr(), since this is where an output of megabytes is passed over. */
 static size_t skip_string(struct bytes in, size_t at)
 {
-	for (at++; at < in.len && in.data[at] != '"'; at++)
-		if (in.data[at] == '\\')
-			at++;
-	return at < in.len ? at + 1 : in.len;
+	for (size_t i = at + 1; i < in.len;) {
+		const uint8_t *quote = memchr(in.data + i, '"', in.len - i);
+		if (!quote)
+			break;
+		size_t end = (size_t)(quote - in.data), slashes = 0;
+		while (end - slashes > i && in.data[end - slashes - 1] == '\\')
+			slashes++;
+		if (slashes % 2 == 0)
+			return end + 1;
+		i = end + 1;
+	}
+	return in.len;
 }
 
 static size_t skip_nested(struct bytes in, size_t at)
@@ -192,12 +201,12 @@ uint64_t string_length(struct bytes inside)
 	uint64_t length = 0;
 	for (size_t at = 0; at < inside.len;) {
 		uint8_t utf8[4];
-		if (inside.data[at] == '\\') {
+		const uint8_t *escape = memchr(inside.data + at, '\\', inside.len - at);
+		size_t plain = escape ? (size_t)(escape - inside.data) - at : inside.len - at;
+		length += plain;
+		at += plain;
+		if (escape)
 			length += utf8_put(read_escape(inside, &at), utf8);
-		} else {
-			length++;
-			at++;
-		}
 	}
 	return length;
 }

@@ -347,9 +347,10 @@ static int send_now(struct kernel *k, const struct jmsg *m, struct err *err)
 	struct bytes few[WIRE_HEAD + 16];
 	struct bytes *frames = few;
 	struct wire_head head;
-	int rc;
+	int rc = wire_encode(&k->sign, m, &head);
 
-	wire_encode(&k->sign, m, &head);
+	if (rc < 0)
+		return err_set(err, rc, "a message to the kernel: out of memory");
 	if (m->n_buffers > 16)
 		frames = xcalloc(WIRE_HEAD + m->n_buffers, sizeof(*frames));
 	memcpy(frames, head.frames, sizeof(head.frames));

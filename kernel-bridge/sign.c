@@ -24,26 +24,23 @@ void sign_done(struct sign *s)
 	s->key = NULL;
 }
 
-void sign_hex(
-	const struct sign *s, const struct bytes part[JMSG_PARTS], char ret_hex[HMAC_HEX_SIZE])
+int sign_hex(const struct sign *s, const struct bytes part[JMSG_PARTS], char ret_hex[HMAC_HEX_SIZE])
 {
-	if (s->key)
-		hmac_hex(s->key, part, JMSG_PARTS, ret_hex);
-	else
-		ret_hex[0] = '\0';
+	ret_hex[0] = '\0';
+	return s->key ? hmac_hex(s->key, part, JMSG_PARTS, ret_hex) : 0;
 }
 
-bool sign_check(const struct sign *s, const struct bytes part[JMSG_PARTS], struct bytes signature)
+int sign_check(const struct sign *s, const struct bytes part[JMSG_PARTS], struct bytes signature)
 {
 	char want[HMAC_HEX_SIZE];
 	char got[HMAC_HEX_SIZE];
 
 	if (!s->key)
-		return true;
+		return 0;
 	if (signature.len != HMAC_HEX_SIZE - 1)
-		return false;
+		return E_PROTOCOL;
 	memcpy(got, signature.data, signature.len);
 	got[signature.len] = '\0';
-	sign_hex(s, part, want);
-	return crypto_equal(want, got);
+	int rc = sign_hex(s, part, want);
+	return rc < 0 ? rc : crypto_equal(want, got) ? 0 : E_PROTOCOL;
 }

@@ -44,16 +44,20 @@ int wire_decode(const struct sign *sign, enum channel channel, const struct byte
 	if (n - at - WIRE_HEAD > JMSG_BUFFERS_MAX)
 		return err_set(
 			err, E_PROTOCOL, "a message of more than %d buffers", JMSG_BUFFERS_MAX);
-	if (!sign_check(sign, signature + 1, *signature))
-		return err_set(err, E_PROTOCOL, "a message with a wrong signature");
+	int rc = sign_check(sign, signature + 1, *signature);
+	if (rc != 0)
+		return err_set(err, rc,
+			rc == E_NOMEM ? "a message's signature: out of memory"
+				      : "a message with a wrong signature");
 	return decode_parts(channel, signature + 1, n - at - WIRE_HEAD, ret_msg, err);
 }
 
-void wire_encode(const struct sign *sign, const struct jmsg *m, struct wire_head *ret_head)
+int wire_encode(const struct sign *sign, const struct jmsg *m, struct wire_head *ret_head)
 {
-	sign_hex(sign, m->part, ret_head->signature);
+	int rc = sign_hex(sign, m->part, ret_head->signature);
 	ret_head->frames[0] = (struct bytes){(const uint8_t *)delimiter, sizeof(delimiter) - 1};
 	ret_head->frames[1] =
 		(struct bytes){(const uint8_t *)ret_head->signature, strlen(ret_head->signature)};
 	memcpy(ret_head->frames + 2, m->part, sizeof(m->part));
+	return rc;
 }

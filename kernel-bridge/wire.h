@@ -21,6 +21,7 @@ struct wire_head {
 	char signature[HMAC_HEX_SIZE];
 };
 
-void wire_encode(const struct sign *sign, const struct jmsg *m, struct wire_head *ret_head);
+/* E_NOMEM: it is not signed. */
+int wire_encode(const struct sign *sign, const struct jmsg *m, struct wire_head *ret_head);
 
 #endif

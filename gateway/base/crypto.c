@@ -3,10 +3,6 @@
 #include <sodium.h>
 #include <string.h>
 
-struct hmac_key {
-	crypto_auth_hmacsha256_state state;
-};
-
 int crypto_init(struct err *err)
 {
 	if (sodium_init() < 0)
@@ -39,6 +35,11 @@ void crypto_random_hex(char *ret_text, size_t n_bytes)
 		sodium_bin2hex(ret_text + 2 * i, 3, &byte, 1);
 	}
 	ret_text[2 * n_bytes] = '\0';
+}
+
+void crypto_hex(const uint8_t *raw, size_t n, char *ret_text)
+{
+	sodium_bin2hex(ret_text, 2 * n + 1, raw, n);
 }
 
 bool crypto_equal(const char *a, const char *b)
@@ -104,31 +105,4 @@ int base64_encode(struct bytes data, struct buf *ret_text)
 		data.len, sodium_base64_VARIANT_ORIGINAL); /* the text */
 	ret_text->len += len;
 	return 0;
-}
-
-struct hmac_key *hmac_key_new(const void *key, size_t len)
-{
-	struct hmac_key *k = xcalloc(1, sizeof *k);
-	crypto_auth_hmacsha256_init(&k->state, key, len);
-	return k;
-}
-
-void hmac_key_free(struct hmac_key *k)
-{
-	if (!k)
-		return;
-	sodium_memzero(k, sizeof *k);
-	free(k);
-}
-
-void hmac_hex(
-	const struct hmac_key *k, const struct bytes *parts, size_t n, char ret_hex[HMAC_HEX_SIZE])
-{
-	crypto_auth_hmacsha256_state state = k->state;
-	uint8_t digest[crypto_auth_hmacsha256_BYTES];
-	for (size_t i = 0; i < n; i++)
-		crypto_auth_hmacsha256_update(&state, parts[i].data, parts[i].len);
-	crypto_auth_hmacsha256_final(&state, digest);
-	sodium_bin2hex(ret_hex, HMAC_HEX_SIZE, digest, sizeof digest);
-	sodium_memzero(&state, sizeof state);
 }

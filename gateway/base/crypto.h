@@ -1,4 +1,4 @@
-/* The door to libsodium: random ids, HMAC-SHA256, constant-time comparison, base64. Any thread. */
+/* The door to libsodium: random ids, digests, constant-time comparison, base64. Any thread. */
 #ifndef COPPICE_BASE_CRYPTO_H
 #define COPPICE_BASE_CRYPTO_H
 
@@ -12,6 +12,8 @@ int crypto_init(struct err *err);
 void crypto_uuid(char ret_text[UUID_SIZE]);
 /* n random bytes as 2n hex digits and a NUL. */
 void crypto_random_hex(char *ret_text, size_t n_bytes);
+/* n bytes as 2n lower-case digits and a NUL. */
+void crypto_hex(const uint8_t *raw, size_t n, char *ret_text);
 /* True if equal; time depends on the lengths only. */
 bool crypto_equal(const char *a, const char *b);
 
@@ -27,12 +29,5 @@ int base64_encode(struct bytes data, struct buf *ret_text);
 #define DIGEST_HEX_SIZE 65
 /* BLAKE2b-256 of the parts, one after the other. */
 void crypto_digest_hex(const struct bytes *parts, size_t n, char ret_hex[DIGEST_HEX_SIZE]);
-
-#define HMAC_HEX_SIZE 65
-struct hmac_key; /* the state after the key; opaque */
-struct hmac_key *hmac_key_new(const void *key, size_t len);
-void hmac_key_free(struct hmac_key *k); /* wipes */
-void hmac_hex(
-	const struct hmac_key *k, const struct bytes *parts, size_t n, char ret_hex[HMAC_HEX_SIZE]);
 
 #endif

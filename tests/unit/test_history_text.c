@@ -50,6 +50,24 @@ TEST(spliced, members_and_elements_are_found)
 	assert_false(object_next(of("7"), &at, &m));
 }
 
+TEST(spliced, a_string_ends_at_the_quote_that_no_backslash_holds)
+{
+	/* Each as an element, so that what comes after shows where it ended. */
+	static const char *const strings[] = {"\"\"", "\"\\\\\"", "\"\\\"\"", "\"\\\\\\\"\"",
+		"\"\\\"\\\\\"", "\"a\\\"\\\"b\"", "\"\\\\\\\\\"", "\"x\\n\\\"]\""};
+	for (size_t i = 0; i < ARRAY_LEN(strings); i++) {
+		char text[64];
+		struct bytes value;
+		size_t at = 0;
+		(void)snprintf(text, sizeof text, "[%s,7]", strings[i]);
+		assert_int_equal(json_scan(of(text), NULL, 0, NULL), 0);
+		assert_true(array_next(of(text), &at, &value));
+		assert_bytes(value, strings[i]);
+		assert_true(array_next(of(text), &at, &value));
+		assert_bytes(value, "7");
+	}
+}
+
 static void assert_unescaped(const char *raw, const char *expected, size_t len)
 {
 	AUTO(buf_done) struct buf text;
@@ -149,8 +167,9 @@ TEST(folder, an_id_is_a_file_name)
 		sizeof path));
 }
 
-RUN(TEST_ROW(spliced, members_and_elements_are_found), TEST_ROW(spliced, strings_are_unescaped),
-	TEST_ROW(spliced, numbers_are_whole_or_none),
+RUN(TEST_ROW(spliced, members_and_elements_are_found),
+	TEST_ROW(spliced, a_string_ends_at_the_quote_that_no_backslash_holds),
+	TEST_ROW(spliced, strings_are_unescaped), TEST_ROW(spliced, numbers_are_whole_or_none),
 	TEST_ROW(record_text, the_summary_is_the_first_line_that_says_something),
 	TEST_ROW(record_text, folders_of_runs_are_three_levels),
 	TEST_ROW(record_text, trailers_are_read_below_the_subject),
