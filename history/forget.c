@@ -216,9 +216,7 @@ void forget_find(struct recorder *r, struct forgetting *f)
 /* The index as the refs are. */
 static int index_again(struct recorder *r, struct open_repo *repo, struct err *err)
 {
-	int status = db_script(r->db, "PRAGMA secure_delete = ON", err);
-	if (status == 0)
-		status = db_script(r->db, "BEGIN IMMEDIATE", err);
+	int status = db_script(r->db, "BEGIN IMMEDIATE", err);
 	if (status != 0)
 		return status;
 	repo->behind = repo->owed = true;
@@ -230,22 +228,6 @@ static int index_again(struct recorder *r, struct open_repo *repo, struct err *e
 	(void)db_script(r->db, "ROLLBACK", NULL); /* there may be none any more */
 	repo->behind = repo->owed = true;
 	return status;
-}
-
-/* The file anew, so that no page keeps what stood in it, and nothing of it in the log before it. */
-static int clean_index(struct recorder *r, struct err *err)
-{
-	AUTO(db_endp) struct db_rows *rows = NULL;
-	int status = db_script(r->db, "VACUUM", err);
-	if (status == 0)
-		status = db_ask(r->db, "PRAGMA wal_checkpoint(TRUNCATE)", DB_NONE, &rows, err);
-	if (status == 0)
-		status = db_next(rows, err);
-	if (status != 1)
-		return status < 0 ? status : err_set(err, E_IO, "the index tells nothing");
-	return db_number(rows, 0) == 0
-		       ? 0
-		       : err_set(err, E_UNAVAILABLE, "somebody reads the index all the time");
 }
 
 /* Anything of what was is still there. */
@@ -326,7 +308,7 @@ static int take_steps(struct recorder *r, struct forgetting *f, struct err *err)
 	if (status == 0)
 		status = step(r, err);
 	if (status == 0)
-		status = clean_index(r, err);
+		status = index_tidy(r->db, err);
 	if (status == 0)
 		status = step(r, err);
 	return status == 0 ? remove_note(r, f, err) : status;

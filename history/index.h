@@ -38,6 +38,13 @@ int index_forget(struct db *db, const char *history, struct err *err);
 
 /* Nobody finds the history any more, and some of its rows are gone. 1: rows are left; 0; E_*. */
 int index_shed(struct db *db, const char *history, struct err *err);
+/* In the transaction that takes rows away: index_tidy() is owed, whatever ends this process. */
+int index_untidy(struct db *db, const char *history, struct err *err);
+/* 1: it is owed; 0; E_*. */
+int index_is_untidy(struct db *db, struct err *err);
+/* Not in a transaction: the file anew and its log cut, so that no byte is left of what is not in
+ * it. E_UNAVAILABLE: somebody reads it. */
+int index_tidy(struct db *db, struct err *err);
 
 /* ---- what the recorder asks; 1: found, 0: not, E_* ---- */
 

@@ -405,6 +405,8 @@ int recorder_adopt(struct recorder *r, const char *history, struct err *err)
 bool recorder_lags(const struct recorder *r)
 {
 	struct open_repo *repo, *next;
+	if (r->tidied)
+		return true;
 	HASH_ITER (hh, r->repos, repo, next) {
 		if (repo->owed)
 			return true;
@@ -416,6 +418,7 @@ void recorder_catch_up(struct recorder *r)
 {
 	struct open_repo *repo, *next;
 	struct err err;
+	r->tidied = false;
 	int status = db_script(r->db, "BEGIN IMMEDIATE", &err);
 	HASH_ITER (hh, r->repos, repo, next) {
 		repo->in_batch = status == 0 && repo->owed;

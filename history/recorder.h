@@ -22,6 +22,8 @@ enum record_step {
 	STEP_INDEX,	 /* before the rows are committed */
 	STEP_TOLD,	 /* all is done, nobody knows */
 	STEP_FORGET,	 /* before each of the steps of forgetting */
+	STEP_TIDY,	 /* before the index is made anew without what went */
+	STEP_ADOPT,	 /* before rows of a history that was imported */
 	STEP_COUNT
 };
 
@@ -83,5 +85,9 @@ int recorder_drop(struct recorder *r, const char *history, struct err *err);
 bool recorder_sheds(const struct recorder *r);
 /* Some of them go, so few that nobody waits. */
 void recorder_shed(struct recorder *r);
+/* All of them went: nothing of them is to be left in the file either. That takes as long as it
+ * takes to copy the index, so it is for a moment in which nothing waits. */
+bool recorder_is_untidy(const struct recorder *r);
+void recorder_tidy(struct recorder *r);
 
 #endif
