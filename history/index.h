@@ -17,7 +17,13 @@ void index_discard(const char *path);
 
 /* ---- rows, made from what git holds ---- */
 
-/* From the message of the root commit. */
+/* From the message of the root commit: its record alone; then that it can be found, with all
+ * records that it has by then. */
+int index_add_root(
+	struct db *db, const char *history, const char *root, const char *message, struct err *err);
+int index_publish(
+	struct db *db, const char *history, const char *root, const char *message, struct err *err);
+/* Both. */
 int index_add_history(
 	struct db *db, const char *history, const char *root, const char *message, struct err *err);
 struct index_node {

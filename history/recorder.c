@@ -384,24 +384,6 @@ static void settle(struct recorder *r, struct job **jobs, size_t n, const struct
 	}
 }
 
-int recorder_adopt(struct recorder *r, const char *history, struct err *err)
-{
-	struct open_repo *repo = NULL;
-	int status = db_script(r->db, "BEGIN IMMEDIATE", err);
-	if (status == 0)
-		status = find_repo(r, history, &repo, err);
-	if (status == 0)
-		status = catch_up(r, repo, err);
-	if (status == 0)
-		status = db_script(r->db, "COMMIT", err);
-	if (status == 0)
-		return 0;
-	(void)db_script(r->db, "ROLLBACK", NULL); /* the cause counts */
-	if (repo)
-		repo->behind = repo->owed = true;
-	return status;
-}
-
 bool recorder_lags(const struct recorder *r)
 {
 	struct open_repo *repo, *next;

@@ -67,8 +67,19 @@ void recorder_close(struct recorder *r);
 void job_refuse(struct job *job);
 /* At most BATCH_MAX jobs; each has its status afterwards. */
 void recorder_batch(struct recorder *r, struct job **jobs, size_t n);
-/* Rows for a repository that was put into the folder whole. Fails: they follow, as below. */
-int recorder_adopt(struct recorder *r, const char *history, struct err *err);
+/* ---- for adopt.c: a repository that was put into the folder whole ---- */
+
+struct imported_node;
+
+struct adopting {
+	const char *history;
+	const struct imported_node *nodes; /* parents first */
+	size_t n;
+};
+
+/* Rows for some of its nodes, from the *at-th on; with the last ones it can be found. Fails: they
+ * follow, as below. */
+int recorder_adopt(struct recorder *r, const struct adopting *a, size_t *at, struct err *err);
 /* True if a run was recorded in git while the index could not be written; recorder_catch_up() is
  * to be tried from time to time. */
 bool recorder_lags(const struct recorder *r);
