@@ -23,6 +23,7 @@ struct chats;
 struct chat_outcome {
 	const char *status;	    /* ok, error, aborted or died */
 	uint64_t waited_ms, ran_ms; /* until the kernel began; from there to its end */
+	uint64_t peak_memory_bytes; /* of its process meanwhile; 0: not known */
 };
 
 /* One run of code. Callbacks from the loop, on_end once and last. */
