@@ -396,7 +396,7 @@ static int splice_learnt(struct node_files *f, struct buf *ret_json, struct err 
 	return 0;
 }
 
-/* What it waited for. */
+/* What it took and waited for. */
 static int splice_cost(struct node_files *f, struct buf *ret_json, struct err *err)
 {
 	AUTO(buf_done) struct buf stored;

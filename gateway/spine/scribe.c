@@ -50,6 +50,7 @@ void scribe_done(struct desk *d)
 	timer_stop(d->gw->clock, &d->scribe.again);
 	LIST_EACH_SAFE (at, &d->scribe.ranges)
 		drop(d, CONTAINER_OF(at, struct range, link));
+	forgotten_done(&d->scribe.forgotten);
 }
 
 static bool is_on(const struct desk *d)
@@ -231,7 +232,7 @@ static struct execution *find_execution(struct desk *d, const char *msg_id)
 void scribe_report(void *desk, const char *msg_id, struct bytes text)
 {
 	struct desk *d = desk;
-	if (!is_on(d) || d->leaving)
+	if (!is_on(d) || d->leaving || forgotten_has(&d->scribe.forgotten, msg_id))
 		return;
 	struct execution *x = find_execution(d, msg_id);
 	struct answered *a = x ? NULL : answers_execution(&d->requests.answers, msg_id);
