@@ -23,6 +23,7 @@ struct chats;
 struct chat_outcome {
 	const char *status;	    /* ok, error, aborted or died */
 	uint64_t waited_ms, ran_ms; /* until the kernel began; from there to its end */
+	uint64_t peak_memory_bytes; /* of its process meanwhile; 0: not known */
 };
 
 /* One run of code. Callbacks from the loop, on_end once and last. */
@@ -108,6 +109,9 @@ int chat_record(const struct chats *cs, const char *owner, const char *record, s
  * they belong to and what was asked there, what is kept of events. E_IO: it is not all on the disk.
  */
 int chats_forget(struct chats *cs, const char *kernel_id, struct bytes code, struct err *err);
+/* Nodes have other ids: now_of is that of a node, or NULL where it is as it was. */
+void chats_renamed(struct chats *cs, const char *(*now_of)(const void *data, const char *node),
+	const void *data);
 /* Where the whole of what it printed is; there is no file if that is nothing. */
 int chat_log(const struct chats *cs, const char *owner, const char *record, char ret_path[PATH_MAX],
 	struct err *err);

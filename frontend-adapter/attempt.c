@@ -83,6 +83,10 @@ static void add_cost(
 	add_number(timings, "model_first_ms", a->usage.first_ms);
 	add_number(timings, "waited_ms", outcome->waited_ms);
 	add_number(timings, "ran_ms", outcome->ran_ms);
+	if (outcome->peak_memory_bytes > 0)
+		add_number(record, "peak_memory_bytes", outcome->peak_memory_bytes);
+	else
+		(void)cJSON_AddNullToObject(record, "peak_memory_bytes"); /* as in add() */
 	(void)cJSON_AddItemToObject(record, "usage", usage_tree(&a->usage));
 	collect_bytes(&a->result, record);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "frontend-adapter/conversation.h"
+#include "frontend-adapter/turn.h"
 
 #define FORGOTTEN "(forgotten)"
 
@@ -40,7 +41,8 @@ static bool stays(const char *key)
 {
 	static const char *const keys[] = {"id", "conversation_id", "kernel_id", "node", "msg_id",
 		"status", "started", "duration_ms", "attempt", "repair_of", "code", "prepared_code",
-		"stdout", "stderr", "outputs", "truncated", "timings", "bytes", "usage"};
+		"stdout", "stderr", "outputs", "truncated", "timings", "bytes", "usage",
+		"peak_memory_bytes"};
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		if (strcmp(key, keys[i]) == 0)
 			return true;
@@ -197,6 +199,35 @@ static int sweep(const struct chats *cs, struct err *err)
 			rc = sweep_folder(path, err);
 	}
 	return rc;
+}
+
+/* Rows of records say which nodes they are; the records' own files do not. */
+static bool rename_rows(struct conversation *c,
+	const char *(*now_of)(const void *data, const char *node), const void *data)
+{
+	cJSON *row;
+	bool any = false;
+	cJSON_ArrayForEach (row, c->records) {
+		const char *node = tree_text(row, "node"), *now = *node ? now_of(data, node) : NULL;
+		if (!now)
+			continue;
+		(void)cJSON_ReplaceItemInObjectCaseSensitive(
+			row, "node", cJSON_CreateString(now)); /* the old one leads there, too */
+		any = true;
+	}
+	return any;
+}
+
+void chats_renamed(struct chats *cs, const char *(*now_of)(const void *data, const char *node),
+	const void *data)
+{
+	struct conversation *c, *next;
+	HASH_ITER (hh, cs->by_id, c, next) {
+		if (c->turn)
+			turn_renamed(c, now_of, data);
+		if (rename_rows(c, now_of, data))
+			conversation_save(c);
+	}
 }
 
 int chats_forget(struct chats *cs, const char *kernel_id, struct bytes code, struct err *err)

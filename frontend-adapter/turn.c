@@ -303,6 +303,15 @@ void turn_recorded(struct conversation *c, const char *msg_id, const char *node)
 		(void)copy_text(a->node, sizeof a->node, node, strlen(node)); /* it fits */
 }
 
+void turn_renamed(struct conversation *c, const char *(*now_of)(const void *data, const char *node),
+	const void *data)
+{
+	struct attempt *a = &c->turn->attempt;
+	const char *now = a->node[0] ? now_of(data, a->node) : NULL;
+	if (now)
+		(void)copy_text(a->node, sizeof a->node, now, strlen(now)); /* it fits */
+}
+
 /* ---- the model ---- */
 
 static void on_text(void *data, struct bytes text)

@@ -11,6 +11,9 @@ int turn_begin(struct conversation *c, const char *content, bool model, struct e
 void turn_stop(struct conversation *c);
 /* What runs in it, or ran last, became that node. */
 void turn_recorded(struct conversation *c, const char *msg_id, const char *node);
+/* As chats_renamed(): the node of what runs, or ran last. */
+void turn_renamed(struct conversation *c, const char *(*now_of)(const void *data, const char *node),
+	const void *data);
 /* The conversation goes: nothing is told any more. */
 void turn_drop(struct conversation *c);
 

@@ -77,12 +77,12 @@ static void print_rewritten(const cJSON *list)
 	}
 }
 
-static void print_same(const cJSON *list)
+static void print_nodes(const char *what, const cJSON *list)
 {
 	const cJSON *id;
 	if (cJSON_GetArraySize(list) == 0)
 		return;
-	printf("The same code stands in other nodes, which were not forgotten:");
+	printf("%s:", what);
 	cJSON_ArrayForEach (id, list) {
 		printf(" %.12s", cJSON_IsString(id) ? id->valuestring : "");
 	}
@@ -96,7 +96,11 @@ static void print(const cJSON *tree)
 	printf("forgotten: %.12s; %d node%s got a new id%s\n", text_of(tree, "node"), n,
 		n == 1 ? "" : "s", n > 0 ? ":" : "");
 	print_rewritten(rewritten);
-	print_same(cJSON_GetObjectItemCaseSensitive(tree, "same_code"));
+	print_nodes("The same code stands in other nodes, which were not forgotten",
+		cJSON_GetObjectItemCaseSensitive(tree, "same_code"));
+	print_nodes("%coppice log or show may have drawn it in these, which are to be forgotten as "
+		    "well",
+		cJSON_GetObjectItemCaseSensitive(tree, "shown_in"));
 	printf("Clones, backups and open pages keep what they have, and the kernel its variables. "
 	       "Change the secret.\n");
 }

@@ -1,6 +1,8 @@
 #include "history/lanes.h"
 
-#include <stdio.h>
+#include <string.h>
+
+#include "history/import.h"
 
 /* Under the lock. */
 static void give_back(struct histories *h, struct asking *asking)
@@ -18,11 +20,10 @@ static void give_up(struct histories *h, struct asking *asking)
 	give_back(h, asking);
 }
 
-void adoption_add(struct histories *h, struct asking *asking)
+void adoption_add(struct histories *h, struct asking *asking, struct importing *im)
 {
-	/* The answer of an import is the id. */
-	(void)copy_text(asking->made, sizeof asking->made, (const char *)asking->json.data,
-		asking->json.len);
+	(void)copy_text(asking->made, sizeof asking->made, import_id(im), strlen(import_id(im)));
+	asking->nodes = import_nodes(im);
 	pthread_mutex_lock(&h->lock);
 	if (h->record_ended) {
 		give_up(h, asking);
@@ -52,24 +53,38 @@ static void ask_again(struct histories *h, struct asking *asking)
 	pthread_cond_signal(&h->ask_wake);
 }
 
+static struct asking *first(struct histories *h)
+{
+	struct asking *asking = NULL;
+	pthread_mutex_lock(&h->lock);
+	if (adoptions_wait(h))
+		asking = CONTAINER_OF(h->adoptions.next, struct asking, link);
+	pthread_mutex_unlock(&h->lock);
+	return asking; /* only we take it off */
+}
+
+/* So few rows that nobody waits for it; then what waits to be recorded is. */
 void adoptions_turn(struct histories *h)
 {
+	struct asking *asking = first(h);
+	if (!asking)
+		return;
+	const struct adopting a = {.history = asking->made,
+		.nodes = (const struct imported_node *)(const void *)asking->nodes.data,
+		.n = asking->nodes.len / sizeof(struct imported_node)};
+	asking->status = recorder_adopt(h->recorder, &a, &asking->adopted, &asking->err);
+	if (asking->status == 0 && asking->adopted < a.n)
+		return;
+	if (asking->status != 0)
+		err_wrap(&asking->err, "the history %s is written and cannot be listed yet",
+			asking->made);
+	else
+		keeper_note(h->keeper, asking->made);
 	pthread_mutex_lock(&h->lock);
-	while (!list_empty(&h->adoptions)) {
-		struct asking *asking = CONTAINER_OF(h->adoptions.next, struct asking, link);
-		list_remove(&asking->link);
-		pthread_mutex_unlock(&h->lock);
-		asking->status = recorder_adopt(h->recorder, asking->made, &asking->err);
-		if (asking->status != 0)
-			err_wrap(&asking->err, "the history %s is written and cannot be listed yet",
-				asking->made);
-		else
-			keeper_note(h->keeper, asking->made);
-		pthread_mutex_lock(&h->lock);
-		if (asking->status == 0)
-			ask_again(h, asking);
-		else
-			give_back(h, asking);
-	}
+	list_remove(&asking->link);
+	if (asking->status == 0)
+		ask_again(h, asking);
+	else
+		give_back(h, asking);
 	pthread_mutex_unlock(&h->lock);
 }

@@ -10,7 +10,7 @@
 #include "history/diff.h"
 #include "history/export.h"
 #include "history/folder.h"
-#include "history/import.h"
+#include "history/forget.h"
 #include "history/learnt.h"
 #include "history/outputs.h"
 #include "history/record.h"
@@ -332,7 +332,7 @@ static int answer_one(
 struct node_files {
 	struct repo repo;
 	const char *node;
-	bool brief;
+	bool brief, peak_told;
 	char folder[RUN_FOLDER_SIZE];
 };
 
@@ -375,7 +375,8 @@ static void add_member(struct buf *b, const char *key, struct bytes object, cons
 		(void)buf_add_text(b, "null");
 }
 
-/* Nothing was learnt of a cell that another one followed at once. */
+/* No variables were looked at of a cell that another one followed at once. Kernels of earlier
+ * images told the peak of memory with them. */
 static int splice_learnt(struct node_files *f, struct buf *ret_json, struct err *err)
 {
 	AUTO(buf_done) struct buf stored;
@@ -388,11 +389,14 @@ static int splice_learnt(struct node_files *f, struct buf *ret_json, struct err 
 	struct bytes learnt = {stored.data, stored.len};
 	add_member(ret_json, "variables", learnt, "variables");
 	add_member(ret_json, "variables_complete", learnt, "complete");
-	add_member(ret_json, "peak_memory_bytes", learnt, "peak_memory_bytes");
+	struct bytes peak = object_find(learnt, "peak_memory_bytes");
+	f->peak_told = peak.len > 0 && !bytes_equal(peak, "null");
+	if (f->peak_told)
+		add_member(ret_json, "peak_memory_bytes", learnt, "peak_memory_bytes");
 	return 0;
 }
 
-/* What it waited for. */
+/* What it took and waited for. */
 static int splice_cost(struct node_files *f, struct buf *ret_json, struct err *err)
 {
 	AUTO(buf_done) struct buf stored;
@@ -402,7 +406,11 @@ static int splice_cost(struct node_files *f, struct buf *ret_json, struct err *e
 	if (status != 0)
 		return status;
 	struct bytes meta = {stored.data, stored.len};
+	if (!f->peak_told)
+		add_member(ret_json, "peak_memory_bytes", meta, "peak_memory_bytes");
 	add_member(ret_json, "queue_position", meta, "queue_position");
+	if (forget_is_forgotten(meta))
+		(void)buf_add_text(ret_json, ",\"forgotten\":true"); /* latched, as below */
 	/* One that was never sent waited until its end, which says nothing. */
 	if (number_u64(object_find(meta, "accepted_us"), &accepted) &&
 		number_u64(object_find(meta, "sent_us"), &sent) && sent >= accepted && sent > 0)
@@ -528,7 +536,7 @@ int asker_answer(struct asker *a, const struct history_question *question, struc
 	case HISTORY_DIFF:
 		return answer_diff(a, question, ret_json, err);
 	case HISTORY_IMPORT:
-		return answer_import(a, question, ret_json, err);
+		break; /* in slices: lane_ask() */
 	}
 	return err_set(err, E_INVALID, "a question of no kind");
 }

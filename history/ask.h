@@ -24,7 +24,8 @@ struct history_found {
 	char id[64], name[1024];
 };
 
-/* By id, or by a name that one history of the owner has. */
+/* By id, by a name that one history of the owner has, or by the id of a kernel that goes on in it.
+ */
 int find_history(struct db *db, const struct history_question *question,
 	struct history_found *ret_found, struct err *err);
 /* As http-api.md names nodes. */

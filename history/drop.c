@@ -78,6 +78,8 @@ static int shed_some(struct recorder *r, const char *history, struct err *err)
 {
 	int status = db_script(r->db, "BEGIN IMMEDIATE", err);
 	if (status == 0)
+		status = index_untidy(r->db, history, err);
+	if (status == 0)
 		status = index_shed(r->db, history, err);
 	int ended = status < 0 ? 0 : db_script(r->db, "COMMIT", err);
 	if (ended < 0 || status < 0)
@@ -100,12 +102,31 @@ static void shed_one(struct recorder *r, struct shed *shed)
 			err.text);
 	if (status != 1)
 		end_shed(shed);
+	r->untidy = true;
 }
 
 void recorder_shed(struct recorder *r)
 {
 	if (!list_empty(&r->sheds))
 		shed_one(r, CONTAINER_OF(r->sheds.next, struct shed, link));
+}
+
+bool recorder_is_untidy(const struct recorder *r)
+{
+	return r->untidy && list_empty(&r->sheds);
+}
+
+void recorder_tidy(struct recorder *r)
+{
+	struct err err;
+	if (!recorder_is_untidy(r) || r->tidied)
+		return;
+	int status = recorder_step(r, STEP_TIDY, &err);
+	if (status == 0)
+		status = index_tidy(r->db, &err);
+	if (status != 0 && !r->untidy_told)
+		log_warn(r->setup.log, "index_untidy reason=\"%s\"", err.text);
+	r->untidy = r->tidied = r->untidy_told = status != 0;
 }
 
 /* Collected first: rows are not read while they are removed. */
@@ -121,10 +142,15 @@ int shed_vanished(struct recorder *r, struct err *err)
 			(void)add_shed(r, db_text(rows, 0));
 		status = 0;
 	}
-	while (status == 0 && !list_empty(&r->sheds))
-		status =
-			shed_whole(r, CONTAINER_OF(r->sheds.next, struct shed, link)->history, err);
-	return status;
+	while (status == 0 && !list_empty(&r->sheds)) {
+		const char *history = CONTAINER_OF(r->sheds.next, struct shed, link)->history;
+		status = index_untidy(r->db, history, err);
+		if (status == 0)
+			status = shed_whole(r, history, err);
+	}
+	int untidy = status == 0 ? index_is_untidy(r->db, err) : status;
+	r->untidy = untidy == 1;
+	return untidy < 0 ? untidy : 0;
 }
 
 /* ---- the whole ---- */

@@ -216,9 +216,7 @@ void forget_find(struct recorder *r, struct forgetting *f)
 /* The index as the refs are. */
 static int index_again(struct recorder *r, struct open_repo *repo, struct err *err)
 {
-	int status = db_script(r->db, "PRAGMA secure_delete = ON", err);
-	if (status == 0)
-		status = db_script(r->db, "BEGIN IMMEDIATE", err);
+	int status = db_script(r->db, "BEGIN IMMEDIATE", err);
 	if (status != 0)
 		return status;
 	repo->behind = repo->owed = true;
@@ -230,22 +228,6 @@ static int index_again(struct recorder *r, struct open_repo *repo, struct err *e
 	(void)db_script(r->db, "ROLLBACK", NULL); /* there may be none any more */
 	repo->behind = repo->owed = true;
 	return status;
-}
-
-/* The file anew, so that no page keeps what stood in it, and nothing of it in the log before it. */
-static int clean_index(struct recorder *r, struct err *err)
-{
-	AUTO(db_endp) struct db_rows *rows = NULL;
-	int status = db_script(r->db, "VACUUM", err);
-	if (status == 0)
-		status = db_ask(r->db, "PRAGMA wal_checkpoint(TRUNCATE)", DB_NONE, &rows, err);
-	if (status == 0)
-		status = db_next(rows, err);
-	if (status != 1)
-		return status < 0 ? status : err_set(err, E_IO, "the index tells nothing");
-	return db_number(rows, 0) == 0
-		       ? 0
-		       : err_set(err, E_UNAVAILABLE, "somebody reads the index all the time");
 }
 
 /* Anything of what was is still there. */
@@ -299,6 +281,23 @@ static int still_there(const struct recorder *r, const struct forgetting *f, str
 	return err_set(err, E_NOT_FOUND, "the history is not there any more");
 }
 
+/* It was rewritten by an earlier asking, of which perhaps nobody was told: the index knows what ids
+ * the history's nodes had. */
+static int tell_again(struct recorder *r, struct forgetting *f, struct err *err)
+{
+	AUTO(db_endp) struct db_rows *rows = NULL;
+	buf_reset(&f->rewritten);
+	int status = db_ask(r->db, "SELECT was, node FROM rewritten WHERE history = ?",
+		DB_VALUES(DB_T(f->history)), &rows, err);
+	while (status == 0 && (status = db_next(rows, err)) == 1) {
+		struct history_rewritten pair;
+		(void)snprintf(pair.was, sizeof pair.was, "%s", db_text(rows, 0));
+		(void)snprintf(pair.now, sizeof pair.now, "%s", db_text(rows, 1));
+		status = buf_add(&f->rewritten, &pair, sizeof pair);
+	}
+	return status == 0 ? buf_check(&f->rewritten, "the rewritten nodes", err) : status;
+}
+
 static int take_steps(struct recorder *r, struct forgetting *f, struct err *err)
 {
 	struct open_repo *repo = NULL;
@@ -312,7 +311,9 @@ static int take_steps(struct recorder *r, struct forgetting *f, struct err *err)
 	memcpy(name, f->node, sizeof name);
 	if (status == 0)
 		status = locate(r, f, name, err);
-	if (status == 0 && !f->is_forgotten) {
+	if (status == 0 && f->is_forgotten) {
+		status = tell_again(r, f, err);
+	} else if (status == 0) {
 		status = forget_rewrite(r, repo, f, err);
 		if (status == 0)
 			status = step(r, err);
@@ -326,7 +327,7 @@ static int take_steps(struct recorder *r, struct forgetting *f, struct err *err)
 	if (status == 0)
 		status = step(r, err);
 	if (status == 0)
-		status = clean_index(r, err);
+		status = index_tidy(r->db, err);
 	if (status == 0)
 		status = step(r, err);
 	return status == 0 ? remove_note(r, f, err) : status;
@@ -346,6 +347,9 @@ static int answer(struct forgetting *f, struct err *err)
 	(void)buf_add_text(b, "],\"same_code\":[");
 	for (size_t i = 0; i < f->n_same; i++)
 		(void)buf_addf(b, "%s\"%s\"", i ? "," : "", f->same[i]);
+	(void)buf_add_text(b, "],\"shown_in\":[");
+	for (size_t i = 0; i < f->n_shown; i++)
+		(void)buf_addf(b, "%s\"%s\"", i ? "," : "", f->shown[i]);
 	(void)buf_add_text(b, "]}");
 	return buf_check(b, "an answer", err);
 }

@@ -37,6 +37,8 @@ struct forgetting {
 	struct buf rewritten;			       /* struct history_rewritten, parents first */
 	char same[FORGET_SAME_MAX][HISTORY_NODE_SIZE]; /* other nodes with the same code */
 	size_t n_same;
+	char shown[FORGET_SAME_MAX][HISTORY_NODE_SIZE]; /* later nodes that may show what it said */
+	size_t n_shown;
 	struct buf json;
 };
 

@@ -67,6 +67,18 @@ static void note_same(struct rewriting *w, const char *node, uint64_t n)
 		memcpy(f->same[f->n_same++], node, HISTORY_NODE_SIZE);
 }
 
+/* A later cell that drew the history has had the node's first line, or all of it, in its outputs.
+ */
+static void note_shown(struct rewriting *w, const char *node, const char *summary)
+{
+	static const char *const magics[] = {"%coppice log", "%coppice show"};
+	struct forgetting *f = w->f;
+	for (size_t i = 0; i < ARRAY_LEN(magics); i++)
+		if (w->all && f->n_shown < FORGET_SAME_MAX &&
+			strncmp(summary, magics[i], strlen(magics[i])) == 0)
+			(void)snprintf(f->shown[f->n_shown++], HISTORY_NODE_SIZE, "%s", node);
+}
+
 static void take_row(struct rewriting *w, struct db_rows *rows)
 {
 	char node[HISTORY_NODE_SIZE], parent[HISTORY_NODE_SIZE];
@@ -74,6 +86,7 @@ static void take_row(struct rewriting *w, struct db_rows *rows)
 	(void)snprintf(parent, sizeof parent, "%s", db_text(rows, 1));
 	uint64_t n = (uint64_t)db_number(rows, 2);
 	note_same(w, node, n);
+	note_shown(w, node, db_text(rows, 3));
 	if (strcmp(node, w->f->node) != 0 && !find(w, parent))
 		return;
 	struct again *a = xcalloc(1, sizeof *a);
@@ -92,7 +105,7 @@ static int plan(struct rewriting *w, struct err *err)
 	int status = repo_find_path(w->repo, w->f->node, path, w->code, err);
 	if (status == 0)
 		status = db_ask(w->r->db,
-			"SELECT node, parent, n FROM execution_records WHERE history = ?"
+			"SELECT node, parent, n, summary FROM execution_records WHERE history = ?"
 			" ORDER BY seq",
 			DB_VALUES(DB_T(w->f->history)), &rows, err);
 	while (status == 0 && (status = db_next(rows, err)) == 1) {
@@ -308,6 +321,15 @@ static int sync_all(const struct rewriting *w, struct err *err)
 	return status;
 }
 
+static void tell_now(const struct rewriting *w, char (*nodes)[HISTORY_NODE_SIZE], size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct again *a = find(w, nodes[i]);
+		if (a)
+			memcpy(nodes[i], a->now, HISTORY_NODE_SIZE);
+	}
+}
+
 static int tell(struct rewriting *w, struct err *err)
 {
 	struct again *a, *next;
@@ -318,11 +340,8 @@ static int tell(struct rewriting *w, struct err *err)
 		memcpy(pair.now, a->now, sizeof pair.now);
 		(void)buf_add(&w->f->rewritten, &pair, sizeof pair); /* latched */
 	}
-	for (size_t i = 0; i < w->f->n_same; i++) {
-		a = find(w, w->f->same[i]);
-		if (a)
-			memcpy(w->f->same[i], a->now, HISTORY_NODE_SIZE);
-	}
+	tell_now(w, w->f->same, w->f->n_same);
+	tell_now(w, w->f->shown, w->f->n_shown);
 	return buf_check(&w->f->rewritten, "the rewritten nodes", err);
 }
 
@@ -350,7 +369,7 @@ int forget_rewrite(
 {
 	struct rewriting w = {.r = r, .repo = &repo->repo, .f = f};
 	struct again *a, *next;
-	f->n_same = 0;
+	f->n_same = f->n_shown = 0;
 	buf_init(&w.reverted, CHANGES_MAX);
 	int status = write_all(&w, err);
 	HASH_ITER (hh, w.all, a, next) {

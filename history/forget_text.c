@@ -56,7 +56,8 @@ static bool stays(struct bytes key)
 	static const char *const keys[] = {"msg_id", "session", "cell_id", "status",
 		"execution_count", "silent", "store_history", "kernel_id", "kernelspec",
 		"environment", "epoch", "branch", "n", "state_version", "accepted_us", "sent_us",
-		"running_us", "done_us", "started_us", "duration_us", "queue_position"};
+		"running_us", "done_us", "started_us", "duration_us", "queue_position",
+		"peak_memory_bytes"};
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		if (bytes_equal(string_inside(key), keys[i]))
 			return true;

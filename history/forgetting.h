@@ -20,7 +20,8 @@ struct history_forgotten {
 	int status; /* E_NOT_FOUND, E_CONFLICT, E_INVALID (the root): nothing was begun; else it is
 		     * gone on with by the next process, or when it is asked for again */
 	const struct err *err;
-	struct bytes json; /* {history, node, rewritten: [{old, new}], same_code: [node]} */
+	struct bytes json; /* {history, node, rewritten: [{old, new}], same_code: [node],
+			    * shown_in: [node]} */
 	const struct history_rewritten *rewritten; /* its nodes have these ids now, also if status
 						    * is not 0 */
 	size_t n_rewritten;

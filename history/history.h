@@ -101,13 +101,14 @@ enum history_what {
 struct history_question {
 	enum history_what what;
 	const char *owner;     /* NULL: of all owners */
-	const char *history;   /* id or name; NULL for the list */
+	const char *history;   /* id, name, or the kernel that is in it; NULL for the list */
 	const char *node;      /* as http-api.md names nodes: id, prefix, branch, HEAD~k, In[7] */
 	const char *kernel_id; /* whose HEAD and In[] are meant; NULL: the one that ran last */
 	const char *cursor;    /* of the last answer's `next`; NULL: from the beginning */
 	unsigned limit;
 	bool silent; /* silent executions too */
 	bool brief;  /* a node without its outputs: null */
+	bool exact;  /* history is id or name, not a kernel that goes on in another one */
 	/* Of these three alone. */
 	const char *to;	    /* as node */
 	const char *format; /* "ipynb" or "py"; NULL: ipynb, or what the file looks like */

@@ -20,6 +20,8 @@
 
 #define CHANGES_MAX (64u << 20)
 #define META_MAX    (16u << 20)
+#define NODES_MAX   (64u << 20)
+#define SLICE	    32 /* cells: some 30 ms */
 
 struct importing {
 	struct notebook nb;
@@ -28,8 +30,12 @@ struct importing {
 	char path[PATH_MAX], half[PATH_MAX]; /* where it goes, where it is made */
 	int64_t now_us;
 	struct repo repo;
+	bool is_open;	  /* repo; then what is half made is to be removed */
+	struct buf nodes; /* struct imported_node */
+	char folder[PATH_MAX];
 	char tip[HISTORY_NODE_SIZE];
 	uint64_t n;  /* executions */
+	size_t at;   /* the next cell */
 	size_t from; /* the first cell that no execution has beside it yet */
 	size_t last; /* the last code cell */
 };
@@ -149,11 +155,14 @@ static int commit(
 		.author = im->run.owner,
 		.author_us = im->now_us,
 		.committer_us = im->now_us};
-	char made[HISTORY_NODE_SIZE];
-	int status = repo_commit(&im->repo, &draft, made, err);
-	if (status == 0)
-		memcpy(im->tip, made, sizeof im->tip);
-	return status;
+	struct imported_node made = {.n = im->n};
+	int status = repo_commit(&im->repo, &draft, made.node, err);
+	if (status != 0)
+		return status;
+	memcpy(made.parent, im->tip, sizeof made.parent);
+	memcpy(im->tip, made.node, sizeof im->tip);
+	(void)buf_add(&im->nodes, &made, sizeof made); /* latched */
+	return buf_check(&im->nodes, "nodes", err);
 }
 
 static int write_record(struct importing *im, size_t at, struct record *r, struct err *err)
@@ -184,18 +193,15 @@ static int write_root(struct importing *im, struct err *err)
 	return status == 0 ? commit(im, (const char *)message.data, &none, err) : status;
 }
 
-static int write_all(struct importing *im, struct err *err)
+static int write_cell(struct importing *im, size_t at, struct err *err)
 {
-	int status = write_root(im, err);
-	for (size_t i = 0; status == 0 && i < im->nb.n; i++) {
-		struct record r;
-		if (im->nb.cells[i].kind != CELL_CODE)
-			continue;
-		im->n++;
-		record_init(&r);
-		status = write_record(im, i, &r, err);
-		record_done(&r);
-	}
+	struct record r;
+	if (im->nb.cells[at].kind != CELL_CODE)
+		return 0;
+	im->n++;
+	record_init(&r);
+	int status = write_record(im, at, &r, err);
+	record_done(&r);
 	return status;
 }
 
@@ -211,32 +217,39 @@ static int sync_folder(const char *folder, int (*sync)(int fd), struct err *err)
 }
 
 /* Objects, then the branch, then the name: what is found under it is whole. */
-static int put_in_place(struct importing *im, const char *folder, struct err *err)
+static int put_in_place(struct importing *im, struct err *err)
 {
-	int status = sync_folder(folder, syncfs, err);
+	int status = sync_folder(im->folder, syncfs, err);
 	if (status == 0)
 		status = repo_move_branch(&im->repo, "main", "", im->tip, err);
-	repo_close(&im->repo);
 	if (status == 0 && rename(im->half, im->path) != 0)
 		status = err_set(
 			err, E_IO, "%s cannot be put in place: %s", im->path, strerror(errno));
-	return status == 0 ? sync_folder(folder, fsync, err) : status;
+	if (status != 0)
+		return status;
+	repo_close(&im->repo);
+	im->is_open = false;
+	return sync_folder(im->folder, fsync, err);
 }
 
-static int write_repository(struct importing *im, const char *folder, struct err *err)
+static int begin_repository(struct importing *im, struct err *err)
 {
+	im->is_open = true;
 	int status = repo_make(im->half, err);
 	if (status == 0)
 		status = repo_open(im->half, &im->repo, err);
-	if (status == 0)
-		status = write_all(im, err);
-	if (status == 0)
-		status = put_in_place(im, folder, err);
-	if (status == 0)
-		return 0;
-	repo_close(&im->repo);
-	(void)tree_remove(im->half, NULL); /* else the next start does */
-	return status;
+	return status == 0 ? write_root(im, err) : status;
+}
+
+int import_go_on(struct importing *im, struct err *err)
+{
+	int status = 0;
+	for (size_t end = im->at + SLICE; status == 0 && im->at < im->nb.n && im->at < end;
+		im->at++)
+		status = write_cell(im, im->at, err);
+	if (status != 0 || im->at < im->nb.n)
+		return status == 0 ? 1 : status;
+	return put_in_place(im, err);
 }
 
 /* ---- the file ---- */
@@ -303,22 +316,47 @@ static int prepare(
 		.kernelspec = im->nb.kernelspec,
 		.environment = ""};
 	if (!folder_repository(a->folder, im->id, im->path, sizeof im->path) ||
-		snprintf(im->half, sizeof im->half, "%s.new", im->path) >= (int)sizeof im->half)
+		snprintf(im->half, sizeof im->half, "%s.new", im->path) >= (int)sizeof im->half ||
+		!copy_text(im->folder, sizeof im->folder, a->folder, strlen(a->folder)))
 		return err_set(err, E_IO, "the path of a history is too long");
 	return 0;
 }
 
-int answer_import(
-	struct asker *a, const struct history_question *q, struct buf *ret_id, struct err *err)
+int import_begin(
+	struct asker *a, const struct history_question *q, struct importing **ret, struct err *err)
 {
 	struct importing *im = xcalloc(1, sizeof *im);
 	notebook_init(&im->nb);
+	buf_init(&im->nodes, NODES_MAX);
 	int status = prepare(im, a, q, err);
 	if (status == 0)
-		status = write_repository(im, a->folder, err);
+		status = begin_repository(im, err);
 	if (status == 0)
-		(void)buf_add_text(ret_id, im->id); /* latched */
+		*ret = im;
+	else
+		import_free(im);
+	return status;
+}
+
+const char *import_id(const struct importing *im)
+{
+	return im->id;
+}
+
+struct buf import_nodes(struct importing *im)
+{
+	struct buf nodes = im->nodes;
+	buf_init(&im->nodes, NODES_MAX);
+	return nodes;
+}
+
+void import_free(struct importing *im)
+{
+	if (im->is_open) {
+		repo_close(&im->repo);
+		(void)tree_remove(im->half, NULL); /* else the next start does */
+	}
+	buf_done(&im->nodes);
 	notebook_done(&im->nb);
 	free(im);
-	return status;
 }

@@ -33,8 +33,11 @@ static const char schema_1[] =
 static const char schema_2[] = "CREATE TABLE rewritten(history TEXT, was TEXT, node TEXT NOT NULL,"
 			       " PRIMARY KEY(history, was)) WITHOUT ROWID;";
 
+/* Histories whose rows went, and of whose texts pages of the file may still hold something. */
+static const char schema_3[] = "CREATE TABLE untidy(history TEXT PRIMARY KEY) WITHOUT ROWID;";
+
 /* The script that leads from version i to i + 1. */
-static const char *const migrations[] = {schema_1, schema_2};
+static const char *const migrations[] = {schema_1, schema_2, schema_3};
 
 static int migrate_from(struct db *db, size_t version, struct err *err)
 {
@@ -84,6 +87,9 @@ static int open_once(const char *path, struct db **ret_db, bool *ret_fresh, stru
 		status = db_check(db, err);
 	if (status == 0)
 		status = migrate(db, ret_fresh, err);
+	/* What is removed or replaced is written over, not only forgotten. */
+	if (status == 0)
+		status = db_script(db, "PRAGMA secure_delete = ON", err);
 	if (status == 0)
 		*ret_db = TAKE(db);
 	return status;
@@ -138,6 +144,41 @@ int index_add_was(
 {
 	return db_run(db, "INSERT OR REPLACE INTO rewritten VALUES(?, ?, ?)",
 		DB_VALUES(DB_T(history), DB_T(was), DB_T(node)), err);
+}
+
+int index_untidy(struct db *db, const char *history, struct err *err)
+{
+	return db_run(db, "INSERT OR IGNORE INTO untidy VALUES(?)", DB_VALUES(DB_T(history)), err);
+}
+
+int index_is_untidy(struct db *db, struct err *err)
+{
+	AUTO(db_endp) struct db_rows *rows = NULL;
+	int status = db_ask(db, "SELECT 1 FROM untidy LIMIT 1", DB_NONE, &rows, err);
+	return status == 0 ? db_next(rows, err) : status;
+}
+
+static int truncate_log(struct db *db, struct err *err)
+{
+	AUTO(db_endp) struct db_rows *rows = NULL;
+	int status = db_ask(db, "PRAGMA wal_checkpoint(TRUNCATE)", DB_NONE, &rows, err);
+	if (status == 0)
+		status = db_next(rows, err);
+	if (status != 1)
+		return status < 0 ? status : err_set(err, E_IO, "the index tells nothing");
+	return db_number(rows, 0) == 0
+		       ? 0
+		       : err_set(err, E_UNAVAILABLE, "somebody reads the index all the time");
+}
+
+/* Rows that moved to another page stay in the gaps of the one that they came from, and all of them
+ * in the log before it. */
+int index_tidy(struct db *db, struct err *err)
+{
+	int status = db_script(db, "VACUUM", err);
+	if (status == 0)
+		status = truncate_log(db, err);
+	return status == 0 ? db_script(db, "DELETE FROM untidy", err) : status;
 }
 
 #define SHED "2000"

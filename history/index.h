@@ -17,7 +17,13 @@ void index_discard(const char *path);
 
 /* ---- rows, made from what git holds ---- */
 
-/* From the message of the root commit. */
+/* From the message of the root commit: its record alone; then that it can be found, with all
+ * records that it has by then. */
+int index_add_root(
+	struct db *db, const char *history, const char *root, const char *message, struct err *err);
+int index_publish(
+	struct db *db, const char *history, const char *root, const char *message, struct err *err);
+/* Both. */
 int index_add_history(
 	struct db *db, const char *history, const char *root, const char *message, struct err *err);
 struct index_node {
@@ -38,6 +44,13 @@ int index_forget(struct db *db, const char *history, struct err *err);
 
 /* Nobody finds the history any more, and some of its rows are gone. 1: rows are left; 0; E_*. */
 int index_shed(struct db *db, const char *history, struct err *err);
+/* In the transaction that takes rows away: index_tidy() is owed, whatever ends this process. */
+int index_untidy(struct db *db, const char *history, struct err *err);
+/* 1: it is owed; 0; E_*. */
+int index_is_untidy(struct db *db, struct err *err);
+/* Not in a transaction: the file anew and its log cut, so that no byte is left of what is not in
+ * it. E_UNAVAILABLE: somebody reads it. */
+int index_tidy(struct db *db, struct err *err);
 
 /* ---- what the recorder asks; 1: found, 0: not, E_* ---- */
 

@@ -171,29 +171,44 @@ int index_add_node(struct db *db, const struct index_node *node, struct err *err
 	return status;
 }
 
-static int add_root(
-	struct db *db, const char *history, const char *root, int64_t created_us, struct err *err)
+static int64_t created_of(const char *message)
+{
+	char created[24];
+	uint64_t created_us = 0;
+	(void)trailer_find(message, "Created-Us", created, sizeof created); /* absent: 0 */
+	(void)number_u64((struct bytes){(uint8_t *)created, strlen(created)}, &created_us);
+	return (int64_t)created_us;
+}
+
+int index_add_root(
+	struct db *db, const char *history, const char *root, const char *message, struct err *err)
 {
 	return db_run(db,
 		"INSERT INTO execution_records VALUES(NULL, ?, ?, '', 'root', 'main', 0, '', 0, 0,"
 		" NULL, NULL, 'ok', '', ?, 0, 0, 0, 0, 0, NULL, NULL, NULL, '')",
-		DB_VALUES(DB_T(history), DB_T(root), DB_N(created_us)), err);
+		DB_VALUES(DB_T(history), DB_T(root), DB_N(created_of(message))), err);
+}
+
+int index_publish(
+	struct db *db, const char *history, const char *root, const char *message, struct err *err)
+{
+	char name[TEXT_SIZE], owner[TEXT_SIZE], spec[TEXT_SIZE];
+	int64_t created_us = created_of(message);
+	/* What is absent or too long is "". */
+	(void)trailer_find(message, "Name", name, sizeof name);
+	(void)trailer_find(message, "Owner", owner, sizeof owner);
+	(void)trailer_find(message, "Kernelspec", spec, sizeof spec);
+	return db_run(db,
+		"INSERT INTO histories SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?6, count(*)"
+		" FROM execution_records WHERE history = ?1",
+		DB_VALUES(DB_T(history), DB_T(name), DB_T(owner), DB_T(spec), DB_T(root),
+			DB_N(created_us)),
+		err);
 }
 
 int index_add_history(
 	struct db *db, const char *history, const char *root, const char *message, struct err *err)
 {
-	char name[TEXT_SIZE], owner[TEXT_SIZE], spec[TEXT_SIZE], created[24];
-	uint64_t created_us = 0;
-	/* What is absent or too long is "". */
-	(void)trailer_find(message, "Name", name, sizeof name);
-	(void)trailer_find(message, "Owner", owner, sizeof owner);
-	(void)trailer_find(message, "Kernelspec", spec, sizeof spec);
-	(void)trailer_find(message, "Created-Us", created, sizeof created);
-	(void)number_u64((struct bytes){(uint8_t *)created, strlen(created)}, &created_us);
-	int status = db_run(db, "INSERT INTO histories VALUES(?, ?, ?, ?, ?, ?, ?, 1)",
-		DB_VALUES(DB_T(history), DB_T(name), DB_T(owner), DB_T(spec), DB_T(root),
-			DB_N(created_us), DB_N(created_us)),
-		err);
-	return status == 0 ? add_root(db, history, root, (int64_t)created_us, err) : status;
+	int status = index_add_root(db, history, root, message, err);
+	return status == 0 ? index_publish(db, history, root, message, err) : status;
 }

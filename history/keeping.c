@@ -72,7 +72,8 @@ struct keeper *keeping_start(struct histories *h, const struct history_keeping *
 
 bool keeping_wants(const struct histories *h)
 {
-	return !list_empty(&h->wishes) || recorder_sheds(h->recorder);
+	bool untidy = recorder_is_untidy(h->recorder) && !recorder_lags(h->recorder);
+	return !list_empty(&h->wishes) || recorder_sheds(h->recorder) || untidy;
 }
 
 static bool waits_for(const struct histories *h, const char *history)
@@ -120,6 +121,11 @@ void keeping_turn(struct histories *h)
 	for (struct wish *wish; (wish = take_wish(h));)
 		fulfil(h, wish);
 	recorder_shed(h->recorder);
+	pthread_mutex_lock(&h->lock);
+	bool busy = !list_empty(&h->jobs) || adoptions_wait(h);
+	pthread_mutex_unlock(&h->lock);
+	if (!busy)
+		recorder_tidy(h->recorder);
 }
 
 /* ---- the loop ---- */

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "history/import.h"
+
 #define ANSWER_MAX (1u << 30)
 #define CATCH_UP_S 1
 
@@ -15,6 +17,7 @@ void job_free(struct job *job)
 void asking_free(struct asking *asking)
 {
 	buf_done(&asking->json);
+	buf_done(&asking->nodes);
 	free(asking->text);
 	free(asking);
 }
@@ -135,36 +138,88 @@ void *lane_record(void *histories)
 
 /* ---- answering ---- */
 
-static struct asking *take_asking(struct histories *h)
+/* An import that is under way in the bulk lane. */
+struct under_way {
+	struct asking *asking; /* NULL: none is */
+	struct importing *im;
+};
+
+/* Under the lock. Beside an import no other begins, they would only take turns. */
+static struct asking *first_asking(struct histories *h, bool imports)
 {
-	struct asking *asking = NULL;
-	pthread_mutex_lock(&h->lock);
-	while (list_empty(&h->askings) && !h->closing)
-		pthread_cond_wait(&h->ask_wake, &h->lock);
-	if (!list_empty(&h->askings)) {
-		asking = CONTAINER_OF(h->askings.next, struct asking, link);
-		list_remove(&asking->link);
+	LIST_EACH (at, &h->askings) {
+		struct asking *asking = CONTAINER_OF(at, struct asking, link);
+		if (imports && asking->question.what == HISTORY_IMPORT)
+			continue;
+		list_remove(at);
+		return asking;
 	}
+	return NULL;
+}
+
+/* NULL: there is none; it is the end, or the import that is under way goes on. */
+static struct asking *take_asking(struct histories *h, bool imports)
+{
+	pthread_mutex_lock(&h->lock);
+	while (list_empty(&h->askings) && !h->closing && !imports)
+		pthread_cond_wait(&h->ask_wake, &h->lock);
+	struct asking *asking = first_asking(h, imports);
 	pthread_mutex_unlock(&h->lock);
 	return asking;
 }
 
+static void answered(struct histories *h, struct asking *asking)
+{
+	pthread_mutex_lock(&h->lock);
+	list_append(&h->askings_done, &asking->link);
+	(void)uv_async_send(&h->async); /* as above */
+	pthread_mutex_unlock(&h->lock);
+}
+
+static void go_on(struct histories *h, struct under_way *u)
+{
+	struct asking *asking = u->asking;
+	asking->status = import_go_on(u->im, &asking->err);
+	if (asking->status == 1)
+		return;
+	if (asking->status == 0)
+		adoption_add(h, asking, u->im);
+	else
+		answered(h, asking);
+	import_free(u->im);
+	*u = (struct under_way){0};
+}
+
+static void take(struct histories *h, struct under_way *u, struct asking *asking)
+{
+	buf_init(&asking->json, ANSWER_MAX);
+	if (asking->question.what != HISTORY_IMPORT) {
+		asking->status =
+			asker_answer(&h->asker, &asking->question, &asking->json, &asking->err);
+		answered(h, asking);
+		return;
+	}
+	asking->status = import_begin(&h->asker, &asking->question, &u->im, &asking->err);
+	if (asking->status == 0)
+		u->asking = asking;
+	else
+		answered(h, asking);
+}
+
+/* An import is written in slices, and whoever asks meanwhile is answered between two of them. */
 void *lane_ask(void *histories)
 {
 	struct histories *h = histories;
-	struct asking *asking;
-	while ((asking = take_asking(h))) {
-		buf_init(&asking->json, ANSWER_MAX);
-		asking->status =
-			asker_answer(&h->asker, &asking->question, &asking->json, &asking->err);
-		if (asking->status == 0 && asking->question.what == HISTORY_IMPORT) {
-			adoption_add(h, asking);
-			continue;
-		}
-		pthread_mutex_lock(&h->lock);
-		list_append(&h->askings_done, &asking->link);
-		(void)uv_async_send(&h->async); /* as above */
-		pthread_mutex_unlock(&h->lock);
+	struct under_way u = {0};
+	for (bool imports = false;;) {
+		struct asking *asking = take_asking(h, imports);
+		if (!asking && !imports)
+			break; /* it is the end */
+		if (asking)
+			take(h, &u, asking);
+		if (u.asking)
+			go_on(h, &u);
+		imports = u.asking != NULL;
 	}
 	pthread_mutex_lock(&h->lock);
 	h->ask_ended = true;

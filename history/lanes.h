@@ -19,7 +19,11 @@ struct asking {
 	char *text;
 	void (*cb)(void *data, int status, struct bytes json, const struct err *err);
 	void *data;
-	char made[UUID_SIZE]; /* of an import: the history that was written for it */
+	/* Of an import: the history that was written for it, its nodes (struct imported_node), and
+	 * how many of them are in the index. */
+	char made[UUID_SIZE];
+	struct buf nodes;
+	size_t adopted;
 	int status;
 	struct err err;
 	struct buf json;
@@ -102,9 +106,11 @@ void keeping_tell(struct list *orders);
 /* ---- adopt.c: from the bulk lane, which writes a history that is imported, to the recorder, which
  * alone writes the index, and back ---- */
 
-/* Bulk lane. */
-void adoption_add(struct histories *h, struct asking *asking);
-/* Recorder's thread, between batches, without the lock. */
+struct importing;
+
+/* Bulk lane: it is in place. */
+void adoption_add(struct histories *h, struct asking *asking, struct importing *im);
+/* Recorder's thread, between batches, without the lock: some rows of the first. */
 void adoptions_turn(struct histories *h);
 /* Recorder's thread, under the lock: there is something for it. */
 bool adoptions_wait(const struct histories *h);

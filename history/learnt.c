@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "gateway/base/json.h"
+#include "history/forget.h"
 #include "history/recorder_parts.h"
 #include "history/spliced.h"
 
 #define NAME_SIZE      1024
+#define META_MAX       (16u << 20)
 #define DIMENSIONS_MAX 8u
 #define NUMBER_MAX     ((uint64_t)1 << 53) /* beyond it readers of JSON round */
 
@@ -110,6 +112,20 @@ int learnt_clean(struct bytes report, struct buf *ret_json, struct err *err)
 
 /* ---- into the tree ---- */
 
+/* A report comes in the pause after its run, which may have been forgotten by then. */
+static int is_forgotten(
+	struct repo *repo, const struct index_place *there, bool *ret_is, struct err *err)
+{
+	AUTO(buf_done) struct buf meta;
+	char folder[RUN_FOLDER_SIZE], path[RUN_FOLDER_SIZE + 16];
+	buf_init(&meta, META_MAX);
+	run_folder(there->n, folder);
+	(void)snprintf(path, sizeof path, "%s/meta.json", folder);
+	int status = repo_read_file(repo, there->node, path, &meta, err);
+	*ret_is = status == 0 && forget_is_forgotten((struct bytes){meta.data, meta.len});
+	return status;
+}
+
 int learnt_add(struct recorder *r, struct open_repo *repo, const struct record *rec,
 	const struct job *job, struct err *err)
 {
@@ -120,6 +136,10 @@ int learnt_add(struct recorder *r, struct open_repo *repo, const struct record *
 	int status = index_find_run(r->db, repo->id, job->msg_id, &there, err);
 	if (status != 1 || rec->report.len == 0)
 		return status < 0 ? status : 0;
+	bool forgotten = false;
+	status = is_forgotten(&repo->repo, &there, &forgotten, err);
+	if (status != 0 || forgotten)
+		return status;
 	learnt_path(there.node, change.path);
 	status = learnt_clean((struct bytes){rec->report.data, rec->report.len}, &json, err);
 	if (status == 0)

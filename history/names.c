@@ -6,30 +6,63 @@
 
 #define CANDIDATES_MAX 8
 
-int find_history(struct db *db, const struct history_question *question,
+static void take_found(struct db_rows *rows, struct history_found *ret_found)
+{
+	(void)snprintf(ret_found->id, sizeof ret_found->id, "%s", db_text(rows, 0));
+	(void)snprintf(ret_found->name, sizeof ret_found->name, "%s", db_text(rows, 1));
+}
+
+/* 1: there is one, 0: none. */
+static int find_called(struct db *db, const struct history_question *question,
 	struct history_found *ret_found, struct err *err)
 {
 	AUTO(db_endp) struct db_rows *rows = NULL;
-	const char *asked = question->history ? question->history : "";
+	const char *asked = question->history;
 	int status = db_ask(db,
 		"SELECT id, name FROM histories WHERE (id = ?1 OR name = ?1)"
 		" AND (?2 IS NULL OR owner = ?2) ORDER BY id = ?1 DESC LIMIT 2",
 		DB_VALUES(DB_T(asked), DB_T(question->owner)), &rows, err);
 	if (status == 0)
 		status = db_next(rows, err);
-	if (status == 0)
-		return err_set(err, E_NOT_FOUND, "there is no history '%.100s'", asked);
-	if (status < 0)
+	if (status != 1)
 		return status;
-	(void)snprintf(ret_found->id, sizeof ret_found->id, "%s", db_text(rows, 0));
-	(void)snprintf(ret_found->name, sizeof ret_found->name, "%s", db_text(rows, 1));
+	take_found(rows, ret_found);
 	if (strcmp(ret_found->id, asked) == 0)
-		return 0;
+		return 1;
 	status = db_next(rows, err);
-	return status == 1
-		       ? err_set(err, E_AMBIGUOUS,
-				 "'%.100s' is ambiguous: more than one history is called so", asked)
-		       : status;
+	if (status == 1)
+		return err_set(err, E_AMBIGUOUS,
+			"'%.100s' is ambiguous: more than one history is called so", asked);
+	return status == 0 ? 1 : status;
+}
+
+/* The history that a kernel is in which has none of its own id. 1: there is one, 0: none. */
+static int find_kernel_s(struct db *db, const struct history_question *question,
+	struct history_found *ret_found, struct err *err)
+{
+	AUTO(db_endp) struct db_rows *rows = NULL;
+	int status = db_ask(db,
+		"SELECT h.id, h.name FROM session_states s JOIN histories h ON h.id = s.history"
+		" WHERE s.kernel_id = ?1 AND (?2 IS NULL OR h.owner = ?2)",
+		DB_VALUES(DB_T(question->history), DB_T(question->owner)), &rows, err);
+	if (status == 0)
+		status = db_next(rows, err);
+	if (status == 1)
+		take_found(rows, ret_found);
+	return status;
+}
+
+int find_history(struct db *db, const struct history_question *question,
+	struct history_found *ret_found, struct err *err)
+{
+	struct history_question q = *question;
+	q.history = question->history ? question->history : "";
+	int status = find_called(db, &q, ret_found, err);
+	if (status == 0 && !q.exact)
+		status = find_kernel_s(db, &q, ret_found, err);
+	if (status == 0)
+		return err_set(err, E_NOT_FOUND, "there is no history '%.100s'", q.history);
+	return status == 1 ? 0 : status;
 }
 
 /* The first column of the one row; 1: there is one, 0: none. */

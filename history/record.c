@@ -138,6 +138,7 @@ static int read_facts(struct record *r, struct bytes content, struct err *err)
 	r->running_us = fact(content, "running_us");
 	r->done_us = fact(content, "done_us");
 	r->queue_position = fact(content, "queue_position");
+	r->peak_memory_bytes = fact(content, "peak_memory_bytes");
 	if (!json_text(object_find(content, "environment"), r->environment, sizeof r->environment))
 		r->environment[0] = '\0';
 	if (is_string(ename)) {

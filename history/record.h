@@ -25,9 +25,10 @@ struct record {
 	char execution_count[24]; /* digits, or "null" */
 	char environment[128];	  /* "": as the run says */
 	uint64_t accepted_us, sent_us, running_us, done_us, queue_position;
-	struct buf error;  /* {"ename":...,"evalue":...}, or empty */
-	struct buf exit;   /* as it was sent, or empty */
-	struct buf amends; /* elements of meta.json's `amends`, see amend.h */
+	uint64_t peak_memory_bytes; /* 0: not known */
+	struct buf error;	    /* {"ename":...,"evalue":...}, or empty */
+	struct buf exit;	    /* as it was sent, or empty */
+	struct buf amends;	    /* elements of meta.json's `amends`, see amend.h */
 	struct outputs *outputs;
 	struct outputs_counts counts; /* after outputs_write() */
 	uint64_t unreadable;	      /* frames that were no messages */

@@ -60,6 +60,8 @@ static void add_times(struct buf *b, const struct record *r)
 	add_number(b, "started_us", record_started_us(r));
 	add_number(b, "duration_us", record_duration_us(r));
 	add_number(b, "queue_position", r->queue_position);
+	if (r->peak_memory_bytes > 0)
+		add_number(b, "peak_memory_bytes", r->peak_memory_bytes);
 }
 
 static void add_what_came(struct buf *b, const struct record *r)

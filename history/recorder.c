@@ -384,27 +384,11 @@ static void settle(struct recorder *r, struct job **jobs, size_t n, const struct
 	}
 }
 
-int recorder_adopt(struct recorder *r, const char *history, struct err *err)
-{
-	struct open_repo *repo = NULL;
-	int status = db_script(r->db, "BEGIN IMMEDIATE", err);
-	if (status == 0)
-		status = find_repo(r, history, &repo, err);
-	if (status == 0)
-		status = catch_up(r, repo, err);
-	if (status == 0)
-		status = db_script(r->db, "COMMIT", err);
-	if (status == 0)
-		return 0;
-	(void)db_script(r->db, "ROLLBACK", NULL); /* the cause counts */
-	if (repo)
-		repo->behind = repo->owed = true;
-	return status;
-}
-
 bool recorder_lags(const struct recorder *r)
 {
 	struct open_repo *repo, *next;
+	if (r->tidied)
+		return true;
 	HASH_ITER (hh, r->repos, repo, next) {
 		if (repo->owed)
 			return true;
@@ -416,6 +400,7 @@ void recorder_catch_up(struct recorder *r)
 {
 	struct open_repo *repo, *next;
 	struct err err;
+	r->tidied = false;
 	int status = db_script(r->db, "BEGIN IMMEDIATE", &err);
 	HASH_ITER (hh, r->repos, repo, next) {
 		repo->in_batch = status == 0 && repo->owed;

@@ -22,6 +22,8 @@ enum record_step {
 	STEP_INDEX,	 /* before the rows are committed */
 	STEP_TOLD,	 /* all is done, nobody knows */
 	STEP_FORGET,	 /* before each of the steps of forgetting */
+	STEP_TIDY,	 /* before the index is made anew without what went */
+	STEP_ADOPT,	 /* before rows of a history that was imported */
 	STEP_COUNT
 };
 
@@ -65,8 +67,19 @@ void recorder_close(struct recorder *r);
 void job_refuse(struct job *job);
 /* At most BATCH_MAX jobs; each has its status afterwards. */
 void recorder_batch(struct recorder *r, struct job **jobs, size_t n);
-/* Rows for a repository that was put into the folder whole. Fails: they follow, as below. */
-int recorder_adopt(struct recorder *r, const char *history, struct err *err);
+/* ---- for adopt.c: a repository that was put into the folder whole ---- */
+
+struct imported_node;
+
+struct adopting {
+	const char *history;
+	const struct imported_node *nodes; /* parents first */
+	size_t n;
+};
+
+/* Rows for some of its nodes, from the *at-th on; with the last ones it can be found. Fails: they
+ * follow, as below. */
+int recorder_adopt(struct recorder *r, const struct adopting *a, size_t *at, struct err *err);
 /* True if a run was recorded in git while the index could not be written; recorder_catch_up() is
  * to be tried from time to time. */
 bool recorder_lags(const struct recorder *r);
@@ -83,5 +96,9 @@ int recorder_drop(struct recorder *r, const char *history, struct err *err);
 bool recorder_sheds(const struct recorder *r);
 /* Some of them go, so few that nobody waits. */
 void recorder_shed(struct recorder *r);
+/* All of them went: nothing of them is to be left in the file either. That takes as long as it
+ * takes to copy the index, so it is for a moment in which nothing waits. */
+bool recorder_is_untidy(const struct recorder *r);
+void recorder_tidy(struct recorder *r);
 
 #endif

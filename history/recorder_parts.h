@@ -43,6 +43,9 @@ struct recorder {
 	struct move moves[BATCH_MAX];
 	size_t n_moves;
 	struct list sheds;
+	bool untidy; /* index_tidy() is owed */
+	bool tidied; /* in vain; again in a while */
+	bool untidy_told;
 };
 
 /* ---- for forget*.c ---- */

@@ -214,10 +214,22 @@ static int find_gone(struct reindexing *r, const struct branch_tip *tips, size_t
 	return status;
 }
 
+/* Records of a history that nobody can find: its adoption was cut off. */
+static int drop_half_adopted(struct reindexing *r, struct err *err)
+{
+	char root[HISTORY_NODE_SIZE];
+	int status = index_find_root(r->db, r->history, root, err);
+	if (status == 0)
+		return index_forget(r->db, r->history, err);
+	return status < 0 ? status : 0;
+}
+
 static int apply(struct reindexing *r, const struct branch_tip *tips, size_t n, struct err *err)
 {
 	bool lost = false;
-	int status = compare(r, tips, n, &lost, err);
+	int status = drop_half_adopted(r, err);
+	if (status == 0)
+		status = compare(r, tips, n, &lost, err);
 	if (status == 0)
 		status = find_gone(r, tips, n, &lost, err);
 	if (status == 0 && lost) {

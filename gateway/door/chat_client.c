@@ -8,6 +8,7 @@
 #include "gateway/door/chat_drop.h"
 #include "gateway/gateway.h"
 #include "gateway/spine/client.h"
+#include "gateway/spine/facts.h"
 #include "gateway/spine/owners.h"
 
 #define PULL_MAX 256u /* messages in a turn of the loop */
@@ -19,6 +20,7 @@ struct chat_client {
 	struct chat_run run;
 	struct client *client;
 	char msg_id[UUID_SIZE], status[16];
+	uint64_t peak_bytes;
 	struct timer pull;
 	uint64_t sent_ms, began_ms;   /* began_ms 0: not yet */
 	bool ran, told, idle, closed; /* told: iopub had an error of it */
@@ -50,8 +52,10 @@ static void end(struct chat_client *c, const char *status)
 	struct chat_run run = c->run;
 	uint64_t now = clock_now_ms(c->gw->clock), began = c->began_ms ? c->began_ms : now;
 	char word[sizeof c->status];
-	const struct chat_outcome outcome = {
-		.status = word, .waited_ms = began - c->sent_ms, .ran_ms = now - began};
+	const struct chat_outcome outcome = {.status = word,
+		.waited_ms = began - c->sent_ms,
+		.ran_ms = now - began,
+		.peak_memory_bytes = c->peak_bytes};
 	(void)copy_text(word, sizeof word, status, strlen(status)); /* one of ours, or as long */
 	timer_stop(c->gw->clock, &c->pull);
 	client_detach(c->client, 0);
@@ -71,6 +75,7 @@ static void read_word(const struct jmsg *m, const char *key, char *ret, size_t s
 static void take_reply(struct chat_client *c, const struct jmsg *m)
 {
 	read_word(m, "status", c->status, sizeof c->status);
+	c->peak_bytes = facts_peak(m);
 	if (strcmp(c->status, "error") == 0 && !c->told)
 		c->run.on_message(c->run.data, "error", m->part[PART_CONTENT]);
 }

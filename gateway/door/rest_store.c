@@ -65,10 +65,12 @@ static void find(struct call *r,
 {
 	struct history_question q;
 	struct err err;
-	if (question_read(r, HISTORY_REPOSITORY, r->param[0], &q, &err) != 0)
+	if (question_read(r, HISTORY_REPOSITORY, r->param[0], &q, &err) != 0) {
 		answer_error(r, &err);
-	else
+	} else {
+		q.exact = true; /* what goes is what was named */
 		history_ask(r->door->gw->histories, &q, then, r);
+	}
 }
 
 /* What can be asked for beside packing is about states, of which none are kept. */

@@ -65,6 +65,8 @@ void acks_took(struct desk *d, const struct jmsg *m, uint64_t number)
 		*older = *latest;
 	a->bytes += m->frame.len;
 	a->messages++;
+	if (number <= a->written) /* it is not kept: no writing will tell */
+		acks_written(d, a->written);
 }
 
 void acks_written(struct desk *d, uint64_t last)

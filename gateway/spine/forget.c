@@ -1,5 +1,7 @@
 #include "gateway/spine/forget.h"
 
+#include <string.h>
+
 #include "frontend-adapter/adapter.h"
 #include "gateway/gateway.h"
 #include "gateway/spine/desk.h"
@@ -25,6 +27,45 @@ static void fail(struct forget *fg, const struct err *err)
 	end(fg, err->code, (struct bytes){0}, err);
 }
 
+/* ---- who knows nodes by their old ids ---- */
+
+struct renamed {
+	struct history_rewritten *pairs; /* by `was` */
+	size_t n;
+};
+
+static int by_was(const void *a, const void *b)
+{
+	const struct history_rewritten *x = a, *y = b;
+	return strcmp(x->was, y->was);
+}
+
+static const char *now_of(const void *data, const char *node)
+{
+	const struct renamed *r = data;
+	struct history_rewritten wanted;
+	if (!copy_text(wanted.was, sizeof wanted.was, node, strlen(node)))
+		return NULL;
+	const struct history_rewritten *found =
+		bsearch(&wanted, r->pairs, r->n, sizeof wanted, by_was);
+	return found ? found->now : NULL;
+}
+
+/* Without memory they go on by the old ids, which lead to the same. */
+static void tell_chats(struct chats *chats, const struct history_forgotten *told)
+{
+	struct renamed r = {.n = told->n_rewritten};
+	if (r.n == 0 || !chats)
+		return;
+	r.pairs = malloc(r.n * sizeof *r.pairs);
+	if (!r.pairs)
+		return;
+	memcpy(r.pairs, told->rewritten, r.n * sizeof *r.pairs);
+	qsort(r.pairs, r.n, sizeof *r.pairs, by_was);
+	chats_renamed(chats, now_of, &r);
+	free(r.pairs);
+}
+
 static void on_done(void *data, const struct history_forgotten *told)
 {
 	struct forget *fg = data;
@@ -33,8 +74,11 @@ static void on_done(void *data, const struct history_forgotten *told)
 		LIST_EACH (at, &ks->desks)
 			scribe_renamed(CONTAINER_OF(at, struct desk, link), told->rewritten,
 				told->n_rewritten);
+	tell_chats(fg->gw->chats, told);
 	end(fg, told->status, told->json, told->err);
 }
+
+/* ---- the steps ---- */
 
 static void leave(struct forget *fg, const struct err *err)
 {
@@ -74,8 +118,8 @@ static void on_found(void *data, struct forgetting *f, const struct history_run_
 	else if (gw->chats)
 		rc = chats_forget(gw->chats, what->kernel_id, what->code, &err);
 	if (rc == 0)
-		forget_run(gw, what->kernel_id, what->msg_id, on_journal, fg);
-	else
+		rc = forget_run(gw, what->kernel_id, what->msg_id, on_journal, fg, &err);
+	if (rc != 0)
 		leave(fg, &err);
 }
 

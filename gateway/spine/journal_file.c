@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "gateway/spine/forgotten.h"
 #include "gateway/spine/journal_segment.h"
 
 enum op { OP_MKDIR, OP_OPEN, OP_WRITE, OP_CLOSE, OP_UNLINK, OP_RMDIR };
@@ -340,7 +341,8 @@ static void sweep_one(const char *journals, const char *name)
 	for (struct dirent *d; dir && (d = readdir(dir));) {
 		size_t len = strlen(d->d_name);
 		bool segment = len >= 4 && strcmp(d->d_name + len - 4, ".seg") == 0;
-		if (!segment && strcmp(d->d_name, "live") != 0)
+		if (!segment && strcmp(d->d_name, "live") != 0 &&
+			strncmp(d->d_name, FORGOTTEN_FILE, sizeof FORGOTTEN_FILE - 1) != 0)
 			continue;
 		if (snprintf(path, sizeof path, "%s/%s", folder, d->d_name) < (int)sizeof path)
 			(void)unlink(path); /* rmdir shows what could not be removed */

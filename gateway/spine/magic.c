@@ -3,19 +3,22 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
+#include "gateway/base/json.h"
 #include "gateway/spine/desk.h"
+#include "gateway/spine/forget.h"
 #include "gateway/spine/survive.h"
 
 #define WAIT_MS	   3000u /* for what is not recorded yet */
 #define LOG_NODES  50u
 #define ANSWER_MAX (512u << 10) /* beyond it outputs are left out */
 
-/* waiting --recorded, or WAIT_MS--> asked --history's answer--> gone */
+/* waiting --recorded, or WAIT_MS--> asked --history's answer--> gone
+ *                                     \---of a node to forget--> forgetting --done--> gone */
 struct magic {
 	struct desk *desk; /* NULL: it went */
 	int64_t id;
-	bool is_log, brief;
-	struct err missed; /* show: no such node; it is asked whether there are any */
+	bool is_log, brief, forgets;
+	struct err missed; /* no such node; it is asked whether there are any */
 	char about[HISTORY_NAME_SIZE];
 	struct timer timer;
 };
@@ -57,12 +60,70 @@ static bool asks_again(struct magic *m, int status, struct bytes json, const str
 	return true;
 }
 
+/* Where many nodes have new ids they are not listed: the old ones lead there. */
+static void say_forgotten(const struct magic *m, struct bytes json)
+{
+	struct desk *d = m->desk;
+	struct json_want wants[] = {{.key = "node"}, {.key = "same_code"}, {.key = "shown_in"}};
+	AUTO(buf_done) struct buf b;
+	buf_init(&b, ANSWER_MAX);
+	if (json.len > ANSWER_MAX && json_scan(json, wants, ARRAY_LEN(wants), NULL) == 0) {
+		(void)buf_add_text(&b, "{\"node\":"); /* latched, as below */
+		(void)buf_add(&b, wants[0].value.data, wants[0].value.len);
+		(void)buf_add_text(&b, ",\"rewritten\":null,\"same_code\":");
+		(void)buf_add(&b, wants[1].value.data, wants[1].value.len);
+		(void)buf_add_text(&b, ",\"shown_in\":");
+		(void)buf_add(&b, wants[2].value.data, wants[2].value.len);
+		(void)buf_add_text(&b, "}");
+		json = (struct bytes){b.data, b.len};
+	}
+	if (d->kernel && !d->ending)
+		kernel_answer(d->kernel, m->id, "ok", json);
+}
+
+static void on_forgotten(void *data, int status, struct bytes json, const struct err *err)
+{
+	struct magic *m = data;
+	if (m->desk && status != 0)
+		say_err(m->desk, m->id, err);
+	else if (m->desk)
+		say_forgotten(m, json);
+	finish(m);
+}
+
+/* By its id: what is meant by HEAD or In[7] may be another node by the time that it is done. One
+ * that was forgotten is not done again, since it holds up all recording. */
+static void forget(struct magic *m, struct bytes json)
+{
+	struct desk *d = m->desk;
+	struct json_want wants[] = {{.key = "id"}, {.key = "forgotten"}};
+	char node[HISTORY_NODE_SIZE] = "";
+	const struct history_question q = {.what = HISTORY_NODE,
+		.owner = d->owner->name,
+		.history = scribe_history(d),
+		.node = node,
+		.kernel_id = d->id};
+	bool found = json_scan(json, wants, ARRAY_LEN(wants), NULL) == 0 &&
+		     json_text(wants[0].value, node, sizeof node);
+	if (found && wants[1].value.len == 0) {
+		forget_node(d->gw, &q, on_forgotten, m);
+		return;
+	}
+	say(d, m->id, found ? "gone" : "io",
+		found ? "that node was forgotten before" : "the node cannot be read");
+	finish(m);
+}
+
 static void on_answer(void *data, int status, struct bytes json, const struct err *err)
 {
 	struct magic *m = data;
 	struct desk *d = m->desk;
 	if (asks_again(m, status, json, err))
 		return;
+	if (d && status == 0 && m->forgets && !m->is_log) {
+		forget(m, json);
+		return;
+	}
 	if (d && status == E_NOT_FOUND)
 		say(d, m->id, "not_found", "nothing is recorded in this history yet");
 	else if (d && status != 0)
@@ -84,7 +145,7 @@ static void ask(struct magic *m)
 		.node = m->about,
 		.kernel_id = d->id,
 		.limit = LOG_NODES,
-		.brief = m->brief,
+		.brief = m->brief || m->forgets,
 	};
 	history_ask(d->gw->histories, &q, on_answer, m);
 }
@@ -115,7 +176,9 @@ void magic_drop(struct desk *d)
 	free(m);
 }
 
-static void look(struct desk *d, int64_t id, bool is_log, const char *about)
+enum wish { WISH_LOG, WISH_SHOW, WISH_FORGET };
+
+static void look(struct desk *d, int64_t id, enum wish wish, const char *about)
 {
 	if (d->magic) {
 		say(d, id, "busy", "another question is being answered");
@@ -124,7 +187,8 @@ static void look(struct desk *d, int64_t id, bool is_log, const char *about)
 	struct magic *m = xcalloc(1, sizeof *m);
 	m->desk = d;
 	m->id = id;
-	m->is_log = is_log;
+	m->is_log = wish == WISH_LOG;
+	m->forgets = wish == WISH_FORGET;
 	timer_init(&m->timer, on_timer);
 	if (!copy_text(m->about, sizeof m->about, about, strlen(about))) {
 		free(m);
@@ -169,15 +233,17 @@ void magic_ask(void *desk, int64_t id, const char *what, const char *about)
 	if (!d->gw->histories)
 		say(d, id, "not_recorded", "nothing is recorded here: `record` is off");
 	else if (strcmp(what, "log") == 0)
-		look(d, id, true, "");
+		look(d, id, WISH_LOG, "");
 	else if (strcmp(what, "show") == 0)
-		look(d, id, false, about);
+		look(d, id, WISH_SHOW, about);
+	else if (strcmp(what, "forget") == 0 && *about)
+		look(d, id, WISH_FORGET, about);
 	else if (strcmp(what, "status") == 0)
 		say_status(d, id);
 	else if (strcmp(what, "use") == 0)
 		use(d, id, about);
 	else
 		say(d, id, "invalid",
-			"this gateway does not know that; it knows log, show, status "
-			"and use");
+			"this gateway does not know that; it knows log, show NODE, forget NODE, "
+			"status and use NAME");
 }

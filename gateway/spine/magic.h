@@ -1,6 +1,6 @@
 /* What `%coppice ...` in a cell asks of the gateway: about the kernel's own history alone, one
- * question at a time. It is answered while the cell runs, once what ran before it is recorded. Loop
- * thread. */
+ * question at a time. It is answered, and carried out, while the cell runs, once what ran before it
+ * is recorded. Loop thread. */
 #ifndef COPPICE_SPINE_MAGIC_H
 #define COPPICE_SPINE_MAGIC_H
 
@@ -8,9 +8,8 @@
 
 struct desk;
 
-/* kernel_watcher.on_ask. Texts of a guest: `log`, `show` NODE, `status`, `use` NAME; what is none
- * of these is answered so.
- */
+/* kernel_watcher.on_ask. Texts of a guest: `log`, `show` NODE, `forget` NODE, `status`, `use` NAME;
+ * what is none of these is answered so. */
 void magic_ask(void *desk, int64_t id, const char *what, const char *about);
 /* Something was recorded. */
 void magic_recorded(struct desk *d);

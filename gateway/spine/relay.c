@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gateway/base/json.h"
+#include "gateway/spine/blank.h"
 #include "gateway/spine/desk.h"
 #include "gateway/spine/input.h"
 #include "gateway/spine/notice.h"
@@ -443,6 +444,29 @@ static void from_other(struct desk *d, struct jmsg *m)
 	request_replied(r, m);
 }
 
+/* Unless another client has a request of that id under way. */
+static bool is_forgotten(const struct desk *d, const struct jmsg *m)
+{
+	if (!*m->parent_id || !forgotten_has(&d->scribe.forgotten, m->parent_id))
+		return false;
+	const struct request *r = find_request(d, m);
+	return !r || r->is_over;
+}
+
+/* A thread of a run that was forgotten: what it says may be what was to be forgotten, and whatever
+ * is posted is written down. Where it asks something it waits for an answer, so that is passed on,
+ * without its words. */
+static void from_forgotten(struct desk *d, struct jmsg *m)
+{
+	AUTO(jmsg_unrefp) struct jmsg *blank = NULL;
+	if (m->channel == CHANNEL_STDIN)
+		blank = blank_message(m);
+	if (blank)
+		from_other(d, blank);
+	else
+		log_debug(&d->log, "of_a_forgotten_run type=%s", m->msg_type);
+}
+
 void relay_from_kernel(struct desk *d, struct jmsg *m)
 {
 	d->kernels->count.messages_out++;
@@ -451,7 +475,9 @@ void relay_from_kernel(struct desk *d, struct jmsg *m)
 		(void)copy_text(d->session, sizeof d->session, m->session, strlen(m->session));
 	if (desk_is_busy(d) || !relay_is_untracked(m->parent_type))
 		desk_touch(d);
-	if (m->channel == CHANNEL_IOPUB)
+	if (is_forgotten(d, m))
+		from_forgotten(d, m);
+	else if (m->channel == CHANNEL_IOPUB)
 		from_iopub(d, m);
 	else
 		from_other(d, m);

@@ -5,18 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gateway/base/buf.h"
 #include "gateway/base/json.h"
 #include "gateway/spine/desk.h"
+#include "gateway/spine/facts.h"
 #include "gateway/spine/journal_scan.h"
 #include "gateway/spine/magic.h"
 #include "gateway/spine/survive.h"
 
-#define AGAIN_MS   5000u
-#define OUT_MAX	   16u /* recorded together they cost one sync */
-#define FACTS_MAX  65536u
-#define REPORT_MAX 131072u
-#define FACT_MAX   16384u /* of the error's name or value; the whole is among the outputs */
+#define AGAIN_MS 5000u
+#define OUT_MAX	 16u /* recorded together they cost one sync */
 
 struct range {
 	struct list link;
@@ -53,6 +50,7 @@ void scribe_done(struct desk *d)
 	timer_stop(d->gw->clock, &d->scribe.again);
 	LIST_EACH_SAFE (at, &d->scribe.ranges)
 		drop(d, CONTAINER_OF(at, struct range, link));
+	forgotten_done(&d->scribe.forgotten);
 }
 
 static bool is_on(const struct desk *d)
@@ -152,81 +150,6 @@ void scribe_resumes(struct execution *x, uint64_t last)
 	(void)has_begun(x); /* else it is tried again at its end */
 }
 
-static void add_exit(struct buf *b, const struct kernel_death *death)
-{
-	(void)buf_addf(b,
-		",\"exit\":{\"%s\":%d,\"cause\":", death->cause == DEATH_EXIT ? "code" : "signal",
-		death->code);
-	(void)buf_add_json_string(b, death->text, strlen(death->text));
-	(void)buf_addf(b, "}");
-}
-
-/* As the reply says it; what is no text is left out. */
-static void add_error(struct buf *b, const struct jmsg *reply)
-{
-	struct json_want wants[] = {{.key = "ename"}, {.key = "evalue"}};
-	if (!reply || json_scan(reply->part[PART_CONTENT], wants, ARRAY_LEN(wants), NULL) != 0)
-		return;
-	for (size_t i = 0; i < ARRAY_LEN(wants); i++) {
-		struct bytes value = wants[i].value;
-		if (value.len == 0 || value.data[0] != '"' || value.len > FACT_MAX)
-			continue;
-		(void)buf_addf(b, ",\"%s\":", wants[i].key); /* checked by the caller */
-		(void)buf_add(b, value.data, value.len);
-	}
-}
-
-static void add_history(struct buf *b, const char *history)
-{
-	if (!history || !*history)
-		return;
-	(void)buf_addf(b, ",\"history\":"); /* checked by the caller */
-	(void)buf_add_json_string(b, history, strlen(history));
-}
-
-/* By hand: cJSON writes a time in microseconds as 1.7e15. */
-static void add_facts(struct buf *b, const struct execution *x, int64_t now_us)
-{
-	const struct request *r = x->request;
-	const char *status =
-		execution_status_name(x->status == EXECUTION_OPEN ? EXECUTION_ERROR : x->status);
-	(void)buf_addf(b, "{\"msg_id\":");
-	(void)buf_add_json_string(b, x->msg_id, strlen(x->msg_id));
-	(void)buf_addf(b, ",\"first\":%llu,\"epoch\":%llu,\"status\":\"%s\",\"execution_count\":",
-		(unsigned long long)x->first, (unsigned long long)x->desk->epoch, status);
-	if (x->execution_count >= 0)
-		(void)buf_addf(b, "%lld", (long long)x->execution_count);
-	else
-		(void)buf_addf(b, "null");
-	(void)buf_addf(b,
-		",\"accepted_us\":%lld,\"sent_us\":%lld,\"running_us\":%lld,\"done_us\":%lld",
-		(long long)x->accepted_us, (long long)x->sent_us, (long long)x->running_us,
-		(long long)now_us);
-	(void)buf_addf(b, ",\"queue_position\":%u,\"environment\":", x->queue_position);
-	const char *environment = environment_of(x->desk);
-	(void)buf_add_json_string(b, environment, strlen(environment));
-	add_history(b, x->history);
-	if (x->status == EXECUTION_ERROR)
-		add_error(b, r->reply);
-	if (x->status == EXECUTION_DIED && x->desk->death.known)
-		add_exit(b, &x->desk->death.how);
-	(void)buf_addf(b, "}");
-}
-
-/* On a channel that no message of a kernel has: it cannot be forged. */
-static struct jmsg *end_of(const struct execution *x, const struct jmsg *request, struct err *err)
-{
-	AUTO(buf_done) struct buf b;
-	struct jmsg *m = NULL;
-	buf_init(&b, FACTS_MAX);
-	add_facts(&b, x, clock_wall_us(x->desk->gw->clock));
-	(void)buf_add(&b, "", 1);
-	if (buf_check(&b, "facts", err) == 0)
-		(void)jmsg_make(CHANNEL_HB, SCRIBE_END, x->desk->session, request,
-			(const char *)b.data, &m, err); /* NULL then: told by the caller */
-	return m;
-}
-
 static struct range *add_range(
 	struct desk *d, uint64_t first, uint64_t last, const char *history, const char *msg_id)
 {
@@ -280,7 +203,7 @@ uint64_t scribe_ends(struct request *r)
 	take_history(x);
 	struct err err;
 	uint64_t last = 0;
-	AUTO(jmsg_unrefp) struct jmsg *m = end_of(x, r->msg, &err);
+	AUTO(jmsg_unrefp) struct jmsg *m = facts_end(x, environment_of(d), &err);
 	if (m && journal_append(d->journal, m, JOURNAL_TO_NOBODY, &last, &err) == 0)
 		add_range(d, x->first, last, x->history, x->msg_id);
 	else
@@ -293,32 +216,6 @@ uint64_t scribe_ends(struct request *r)
 }
 
 /* ---- what the kernel learns of it afterwards ---- */
-
-/* Its parent is the request, which may be gone: who forgets that finds this too. NULL: the text is
- * none, or there is no memory. */
-static struct jmsg *report_of(
-	const struct desk *d, const char *msg_id, const char *history, struct bytes text)
-{
-	AUTO(buf_done) struct buf b, header;
-	struct jmsg *m = NULL;
-	buf_init(&b, REPORT_MAX);
-	buf_init(&header, REPORT_MAX);
-	if (json_scan(text, NULL, 0, NULL) != 0 || !json_is_object(text))
-		return NULL;
-	(void)buf_addf(&header, "{\"msg_id\":"); /* latched, as below */
-	(void)buf_add_json_string(&header, msg_id, strlen(msg_id));
-	(void)buf_addf(&header, "}");
-	(void)buf_addf(&b, "{\"report\":");
-	(void)buf_add(&b, text.data, text.len);
-	add_history(&b, history);
-	(void)buf_addf(&b, "}");
-	struct jmsg parent = {0};
-	parent.part[PART_HEADER] = (struct bytes){header.data, header.len};
-	if (buf_check(&header, "header", NULL) == 0 && buf_check(&b, "report", NULL) == 0)
-		(void)jmsg_make(CHANNEL_HB, SCRIBE_REPORT, d->session, &parent,
-			(const char *)b.data, &m, NULL); /* NULL then */
-	return m;
-}
 
 static struct execution *find_execution(struct desk *d, const char *msg_id)
 {
@@ -335,7 +232,7 @@ static struct execution *find_execution(struct desk *d, const char *msg_id)
 void scribe_report(void *desk, const char *msg_id, struct bytes text)
 {
 	struct desk *d = desk;
-	if (!is_on(d) || d->leaving)
+	if (!is_on(d) || d->leaving || forgotten_has(&d->scribe.forgotten, msg_id))
 		return;
 	struct execution *x = find_execution(d, msg_id);
 	struct answered *a = x ? NULL : answers_execution(&d->requests.answers, msg_id);
@@ -343,7 +240,7 @@ void scribe_report(void *desk, const char *msg_id, struct bytes text)
 	if (!reported || *reported)
 		return;
 	const char *history = x ? x->history : d->scribe.history;
-	AUTO(jmsg_unrefp) struct jmsg *m = report_of(d, msg_id, history, text);
+	AUTO(jmsg_unrefp) struct jmsg *m = facts_report(d, msg_id, history, text);
 	if (!m)
 		return;
 	*reported = true;

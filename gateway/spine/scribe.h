@@ -7,6 +7,7 @@
 
 #include "gateway/base/clock.h"
 #include "gateway/base/list.h"
+#include "gateway/spine/forgotten.h"
 #include "history/history.h"
 #include "kernel-bridge/bridge.h"
 
@@ -33,6 +34,7 @@ struct scribe {
 	uint64_t state_version;
 	char environment[ENVIRONMENT_SIZE]; /* of the present kernel, as far as it was known */
 	char trouble[256]; /* why the oldest could not be recorded; "" if it could */
+	struct forgotten forgotten;
 };
 
 void scribe_init(struct desk *d);

@@ -93,27 +93,32 @@ void survive_forget(const struct desk *d)
 		(void)unlink(path); /* a row that stays names no container: it is dropped then */
 }
 
-static bool live_path(const struct desk *d, char ret[PATH_MAX])
+/* In the journal's folder. */
+static bool path_beside(const struct desk *d, const char *name, char ret[PATH_MAX])
 {
-	int n = snprintf(ret, PATH_MAX, "%s/journals/%s/live", d->gw->config.data_dir, d->id);
+	int n = snprintf(ret, PATH_MAX, "%s/journals/%s/%s", d->gw->config.data_dir, d->id, name);
 	return n > 0 && n < PATH_MAX;
 }
 
 void survive_remove(const struct desk *d)
 {
+	static const char *const names[] = {"live", FORGOTTEN_FILE};
 	char path[PATH_MAX];
-	if (live_path(d, path))
-		(void)unlink(path); /* what stays is swept at the next start */
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (path_beside(d, names[i], path))
+			(void)unlink(path); /* what stays is swept at the next start */
 }
 
 void survive_open(struct desk *d, bool goes_on)
 {
 	char path[PATH_MAX];
 	struct err err;
-	if (!live_path(d, path) || file_folder_make(path, &err) != 0)
-		return;
 	if (!goes_on)
-		(void)unlink(path); /* of an earlier kernel of that id */
+		survive_remove(d); /* of an earlier kernel of that id */
+	else if (path_beside(d, "", path))
+		forgotten_read(&d->scribe.forgotten, path);
+	if (!path_beside(d, "live", path) || file_folder_make(path, &err) != 0)
+		return;
 	if (live_open(path, &d->live, &err) != 0)
 		log_warn(&d->log, "live_not_opened error=\"%s\"", err.text);
 }

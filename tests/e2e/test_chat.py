@@ -114,6 +114,7 @@ def test_each_try_names_its_node(server, model, conversation, tmp_path):
     assert found[-1][1]["usage"] == {"prompt_tokens": 91, "completion_tokens": 13}
     assert good["bytes"] == {"stdout": 2, "stderr": 0, "outputs": 0}
     assert set(good["timings"]) == {"model_ms", "model_first_ms", "waited_ms", "ran_ms"}
+    assert good["peak_memory_bytes"] > 20 << 20 and failed["peak_memory_bytes"] > 20 << 20
     assert good["duration_ms"] == good["timings"]["ran_ms"]
     # The nodes are those of the runs, and the commit of the repair names the failure.
     url = f"/history/{good['kernel_id']}"

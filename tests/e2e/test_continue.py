@@ -43,6 +43,24 @@ def test_by_name_and_by_id(server, tmp_path):
     git("clone", "-q", clone_url(server, first), tmp_path / "story")
 
 
+def test_a_kernel_s_id_leads_to_where_it_is(server, tmp_path):
+    """It has no history of its own id: its cells are in another."""
+    name = f"walk {uuid.uuid4()}"
+    first = run_in(server, name, "one = 1")
+    with server.kernel("python3", env={NAME: name}) as kernel_id:
+        with server.open(kernel_id) as c:
+            c.info()
+            assert c.run("two = 2").status == "ok"
+        recorded(server, first, 2)
+        assert server.json(f"/history/{kernel_id}")["id"] == first
+        assert server.json(f"/history/{kernel_id}/nodes/HEAD")["code"] == "two = 2"
+        git("clone", "-q", clone_url(server, kernel_id), tmp_path / "story")
+        assert server.get(f"/history/{kernel_id}", token=BOB).status_code == 404
+    # What is to go is named itself.
+    assert server.delete(f"/history/{kernel_id}").status_code == 404
+    assert len(executions(server.json(f"/history/{first}"))) == 2
+
+
 def test_another_owner_s_is_not_found(server):
     name = f"walk {uuid.uuid4()}"
     mine = run_in(server, name, "mine = 1", token=ALICE)

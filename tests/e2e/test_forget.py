@@ -189,6 +189,49 @@ def test_killed_on_the_way(told, after):
     git("fsck", "--strict", "--no-dangling", cwd=repository)
 
 
+# It says it whenever the test lets it, long after its cell.
+LATE = f"""import threading
+go, gone = threading.Event(), threading.Event()
+def late():
+    for _ in range(2):
+        go.wait(600), go.clear()
+        for n in range(200):
+            print('late', '{SECRET}', n, flush=True)
+        gone.set()
+threading.Thread(target=late).start()"""
+
+
+def test_what_its_thread_says_afterwards_is_not_kept(docker_server):
+    """Neither by this gateway nor by the next one, and not among another cell's outputs."""
+    server = docker_server("forget-late")
+    kernel_id = server.start_kernel("python3")
+    with server.open(kernel_id) as c:
+        c.info()
+        run = c.run(LATE)
+        assert run.status == "ok"
+        history = recorded(server, kernel_id, 1)
+        (node,) = executions(history)
+        assert found(server.data_dir)
+        answer = server.post(f"/history/{kernel_id}/forget", json={"node": node["id"]})
+        assert answer.status_code == 200
+        assert found(server.data_dir) == []
+        assert c.run("go.set(), gone.wait(60)").status == "ok"
+        assert c.run("gone.clear()").status == "ok"
+        assert SECRET not in run.stdout
+    recorded(server, kernel_id, 3)
+    assert found(server.data_dir) == []
+    cut(server, signal.SIGKILL)
+    assert found(server.data_dir) == []
+    again(server)
+    with reconnected(server, kernel_id, c) as c:
+        assert c.run("go.set(), gone.wait(60)").status == "ok"
+        assert c.run("'last'").status == "ok"
+    history = recorded(server, kernel_id, 5)
+    assert [n["summary"] for n in executions(history)] == [
+        "(forgotten)", "go.set(), gone.wait(60)", "gone.clear()", "go.set(), gone.wait(60)", "'last'"]
+    assert found(server.data_dir) == []
+
+
 def test_who_may_and_what_can(told):
     server, kernel_id, _, history = told
     nodes = executions(history)
@@ -216,6 +259,13 @@ def test_a_conversation_loses_it(told):
     assert SECRET in json.dumps(record)
     kernel_id = server.json(f"/chat/conversations/{chat}")["kernel_id"]
     node = executions(recorded(server, kernel_id, 1))[0]
-    assert server.post(f"/history/{kernel_id}/forget", json={"node": node["id"]}).status_code == 200
+    later = server.post(f"/chat/conversations/{chat}/executions", json={"code": "1 + 1"},
+                        timeout=within(60)).json()["id"]
+    was = wait(lambda: server.json(f"/chat/records/{later}")["node"], bool, within(20))
+    answer = server.post(f"/history/{kernel_id}/forget", json={"node": node["id"]})
+    assert answer.status_code == 200
     assert SECRET not in server.get(f"/chat/conversations/{chat}").text
+    renamed = {pair["old"]: pair["new"] for pair in answer.json()["rewritten"]}
+    assert server.json(f"/chat/records/{later}")["node"] == renamed[was] != was
+    assert server.json(f"/chat/records/{record['id']}")["node"] == renamed[node["id"]]
     assert [p for p in found(server.data_dir) if "chat" in p or kernel_id in p] == []

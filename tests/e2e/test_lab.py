@@ -11,6 +11,7 @@ import pytest
 
 from gateway import ALICE, BUILD, SLACK, wait, within
 from lab_server import TOKEN, LabServer
+from test_forget import SECRET, found
 from test_survival import again
 
 HERE = Path(__file__).resolve().parent
@@ -58,6 +59,23 @@ KILLED = [
 ]
 
 
+MAGICS = [
+    "import pandas as pd\nsales = pd.DataFrame({'city': ['北京', 'Zürich'], 'v': [1.5, 3]})\nsales",
+    "print('<img src=x onerror=\"window.ran = 1\">')  # <script>window.ran = 2</script>",
+    f"key = '{SECRET}'\nprint(key)",
+    "1/0",
+    "%coppice log",
+    "%coppice show 1",
+    "%coppice status",
+    "%coppice forget 3",
+    "%coppice forget 5",
+    "%coppice log",
+    "%coppice show 2",
+    "%coppice use 'walk in the lab'",
+    "%coppice status",
+]
+
+
 @pytest.fixture(scope="module")
 def lab(docker_gateway):
     with LabServer(docker_gateway.url, ALICE) as server:
@@ -97,6 +115,16 @@ def test_control(lab, shots):
     assert got["flood"] == 20000
     for what in ("interrupt", "restart", "reload", "flood", "exit"):
         assert (shots / f"control-{what}.png").stat().st_size > 10000
+
+
+@pytest.mark.timeout(400)
+def test_magics(lab, shots, docker_gateway):
+    """The history of a kernel from its own notebook; of the secret nothing is left at the gateway's."""
+    got = page(lab, "magics", MAGICS, shots)
+    assert got["log"] == 6
+    for what in ("log", "show", "status", "forget", "log-after", "use"):
+        assert (shots / f"magics-{what}.png").stat().st_size > 10000
+    assert found(docker_gateway.data_dir, (SECRET,)) == []
 
 
 @pytest.mark.timeout(400)

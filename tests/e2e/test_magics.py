@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from gateway import wait, within
+from test_forget import SECRET, found
 from test_history import executions, recorded
 from test_survival import again, cut, reconnected
 
@@ -57,11 +58,13 @@ def test_log_show_and_status(server, talk):
 
 
 @pytest.mark.parametrize(("line", "words"), [
-    ("%coppice shwo 4", "there is log, show, status and use"),
+    ("%coppice shwo 4", "there is log, show, status, use and forget"),
     ("%coppice show", "takes one node"),
     ("%coppice show nowhere", "nowhere"),
     ("%coppice show 99", "99"),
     ("%coppice log 7", "takes nothing more"),
+    ("%coppice forget", "takes one node"),
+    ("%coppice forget 99", "99"),
     ("%coppice show 'a", "quotation"),
 ])
 def test_wrong_words_are_a_clear_error(client, line, words):
@@ -88,6 +91,40 @@ def test_use_goes_on_in_another_history(server, talk):
     assert c.collect(run, within(30)).status == "ok" and c.collect(after, within(30)).status == "ok"
     assert [n["summary"] for n in executions(recorded(server, name, 1))] == ["after = before"]
     assert "after = before" in drawn(c.run("%coppice log"))["text/plain"]
+
+
+@pytest.mark.parametrize("name", ["python3", "newest"])
+def test_forget(docker_server, name):
+    """Carried out while the cell runs, and before the next one, which is held."""
+    server = docker_server(f"magic-forget-{name}")
+    kernel_id = server.start_kernel(name)
+    with server.open(kernel_id) as c:
+        c.info()
+        assert c.run("a = 1").status == "ok"
+        assert c.run(f"key = '{SECRET}'\nprint(key)").status == "ok"
+        assert c.run("b = 2").status == "ok"
+        before = executions(recorded(server, kernel_id, 3))
+        assert found(server.data_dir)
+        run = c.execute("%coppice forget 2")
+        after = c.execute("c = a + b")
+        shown = drawn(c.collect(run, within(60)))
+        assert c.collect(after, within(30)).status == "ok"
+        assert found(server.data_dir) == []
+        now = executions(recorded(server, kernel_id, 5))
+        assert [n["summary"] for n in now] == [
+            "a = 1", "(forgotten)", "b = 2", "%coppice forget 2", "c = a + b"]
+        assert all(n["parent"] == b["id"] for n, b in zip(now[1:], now))
+        for old, new in zip(before[1:], now[1:]):
+            assert f"{old['id'][:8]} -> {new['id'][:8]}" in shown["text/plain"]
+            assert old["id"][:8] in shown["text/html"]
+        assert SECRET not in shown["text/plain"] + shown["text/html"]
+        assert "change it" in shown["text/plain"]
+        twice = c.run("%coppice forget 2")
+        assert twice.status == "error" and "forgotten before" in twice.stderr
+        # The cell itself is not there yet: it can be forgotten by a later one.
+        itself = c.run("%coppice forget 7")
+        assert itself.status == "error" and "7" in itself.stderr
+        assert "(forgotten)" in drawn(c.run("%coppice log"))["text/plain"]
 
 
 def test_of_a_large_output_the_rest_is_shown(server, client, kernel):

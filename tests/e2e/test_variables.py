@@ -7,7 +7,7 @@ import pytest
 
 import engine
 from gateway import wait, within
-from test_history import clone_url, git, recorded
+from test_history import clone_url, executions, git, recorded
 from test_survival import again, cut, reconnected
 
 pytestmark = pytest.mark.timeout(300)
@@ -75,8 +75,13 @@ def test_of_a_run_all_the_last_cell_is_looked_at(server, kernel):
         c.info()
         runs = [c.execute(f"v{i} = {i}") for i in range(30)]
         assert all(c.collect(r, within(30)).status == "ok" for r in runs)
-    recorded(server, kernel, 30)
+    nodes = executions(recorded(server, kernel, 30))
     assert len(by_name(looked_at(server, kernel))) == 30
+    # What they cost is told with their replies.
+    for n in nodes:
+        node = server.json(f"/history/{kernel}/nodes/{n['id']}")
+        assert node["peak_memory_bytes"] > 20 << 20
+        assert (node["variables"] is None) == (n is not nodes[-1])
 
 
 def test_a_newer_ipykernel(server):

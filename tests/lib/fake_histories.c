@@ -15,6 +15,9 @@ struct histories {
 	char node[64];
 	void (*on_answer)(void *data, int status, struct bytes json, const struct err *err);
 	void *asker;
+	char forgets[64]; /* the node */
+	bool forgets_rest;
+	struct history_forget_watcher forgetter;
 };
 
 struct histories *fake_histories_new(void)
@@ -112,6 +115,61 @@ bool fake_histories_tell(struct histories *h, const char *json)
 	if (cb)
 		cb(h->asker, json ? 0 : E_NOT_FOUND, bytes, json ? NULL : &none);
 	return cb != NULL;
+}
+
+void history_forget(struct histories *h, const struct history_question *question,
+	const struct history_forget_watcher *watcher)
+{
+	(void)snprintf(h->forgets, sizeof h->forgets, "%s", question->node);
+	h->forgetter = *watcher;
+	h->forgets_rest = false;
+}
+
+int history_forget_rest(struct forgetting *f, struct err *err)
+{
+	struct histories *h = (void *)f;
+	(void)err;
+	h->forgets_rest = true;
+	return 0;
+}
+
+void history_forget_leave(struct forgetting *f)
+{
+	(void)f;
+}
+
+int histories_unfinished(struct histories *h,
+	void (*on_one)(void *data, const char *history, const char *node), void *data,
+	struct err *err)
+{
+	(void)h, (void)on_one, (void)data, (void)err;
+	return 0;
+}
+
+const char *fake_histories_forgets(const struct histories *h)
+{
+	return h->forgets[0] ? h->forgets : NULL;
+}
+
+void fake_histories_found(struct histories *h, const char *kernel_id, const char *msg_id)
+{
+	const struct history_run_found what = {.kernel_id = kernel_id, .msg_id = msg_id};
+	h->forgetter.on_found(h->forgetter.data, (void *)h, &what);
+}
+
+bool fake_histories_forgets_rest(const struct histories *h)
+{
+	return h->forgets_rest;
+}
+
+void fake_histories_forgot(struct histories *h, const char *json)
+{
+	static const struct err failed = {E_IO, "the disk failed"};
+	const struct history_forgotten told = {.status = json ? 0 : E_IO,
+		.err = json ? NULL : &failed,
+		.json = {(const uint8_t *)json, json ? strlen(json) : 0}};
+	h->forgets[0] = '\0';
+	h->forgetter.on_done(h->forgetter.data, &told);
 }
 
 const struct history_question *fake_histories_asked(const struct histories *h)

@@ -20,6 +20,12 @@ void fake_histories_answer(struct histories *h, int status);
 /* Answers the last question, with NULL as not found. False: there is none that waits. */
 bool fake_histories_tell(struct histories *h, const char *json);
 const struct history_question *fake_histories_asked(const struct histories *h);
+/* The node that is to be forgotten, NULL if none is. It is found, as a run of that kernel. */
+const char *fake_histories_forgets(const struct histories *h);
+void fake_histories_found(struct histories *h, const char *kernel_id, const char *msg_id);
+/* The rest was asked for; then it is done, or failed where json is NULL. */
+bool fake_histories_forgets_rest(const struct histories *h);
+void fake_histories_forgot(struct histories *h, const char *json);
 size_t fake_histories_n(const struct histories *h);
 size_t fake_histories_waiting(const struct histories *h);
 const struct fake_run *fake_histories_run(const struct histories *h, size_t i);

@@ -172,7 +172,52 @@ TEST(chat_forget, a_disk_that_fails_is_told)
 	drop(fx);
 }
 
+static const char *now_of(const void *data, const char *node)
+{
+	(void)data;
+	return strcmp(node, "1111") == 0 ? "2222" : NULL;
+}
+
+static void assert_nodes(struct fix *fx, const char *first, const char *second)
+{
+	static const char *const ids[] = {"r0", "r1"};
+	const char *const nodes[] = {first, second};
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		struct cJSON *tree = NULL;
+		char begin[64];
+		assert_int_equal(chat_record(fx->chats, "ada", ids[i], &tree, NULL), 0);
+		char *all = cJSON_PrintUnformatted(tree);
+		(void)snprintf(begin, sizeof begin, "{\"node\":%s,", nodes[i]);
+		if (strncmp(all, begin, strlen(begin)) != 0)
+			fail_msg("%s: %s", begin, all);
+		free(all);
+		cJSON_Delete(tree);
+	}
+}
+
+/* A row's node is set as a gateway does that is told of it. */
+TEST(chat_forget, records_are_told_the_new_ids)
+{
+	struct fix *fx = make();
+	char command[512];
+	close_chats(fx);
+	(void)snprintf(command, sizeof command,
+		"sed -i 's/\"id\":\"r0\",\"msg_id\":\"\",\"node\":null/\"id\":\"r0\",\"msg_id\":"
+		"\"\",\"node\":\"1111\"/' '%s/" CHAT ".json'",
+		fx->folder);
+	assert_int_equal(system(command), 0);
+	open_chats(fx);
+	assert_nodes(fx, "\"1111\"", "null");
+	chats_renamed(fx->chats, now_of, NULL);
+	assert_nodes(fx, "\"2222\"", "null");
+	close_chats(fx);
+	open_chats(fx);
+	assert_nodes(fx, "\"2222\"", "null");
+	drop(fx);
+}
+
 RUN(TEST_ROW(chat_forget, the_record_goes_with_its_answer_and_what_was_asked),
 	TEST_ROW(chat_forget, others_stay),
 	TEST_ROW(chat_forget, what_a_killed_process_left_half_written_goes),
-	TEST_ROW(chat_forget, a_disk_that_fails_is_told))
+	TEST_ROW(chat_forget, a_disk_that_fails_is_told),
+	TEST_ROW(chat_forget, records_are_told_the_new_ids))

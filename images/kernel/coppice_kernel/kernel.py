@@ -99,6 +99,13 @@ class CoppiceKernel(IPythonKernel):
             _leave_fork(self._kernel_pid)
             self._pause.executed(self.get_parent("shell"))
 
+    def finish_metadata(self, parent, metadata, reply_content):
+        metadata = super().finish_metadata(parent, metadata, reply_content)
+        peak = self._pause.peak_bytes(parent)
+        if peak is not None:
+            metadata["coppice"] = {"peak_bytes": peak}
+        return metadata
+
     @contextmanager
     def _cancel_on_sigint(self, future):
         """An interrupt of an awaited cell.

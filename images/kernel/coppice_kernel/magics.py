@@ -1,4 +1,4 @@
-"""`%coppice log`, `show`, `status`, `use`: the history of this kernel, in the notebook.
+"""`%coppice log`, `show`, `status`, `use`, `forget`: the history of this kernel, in the notebook.
 
 What is asked goes over the outbox's link to the supervisor and over `ctl` to the gateway, which
 answers about this kernel's own history alone. What comes is drawn as text and as HTML.
@@ -12,12 +12,23 @@ from IPython.core.error import UsageError
 from IPython.display import publish_display_data
 
 TIMEOUT_S = 30
+FORGET_TIMEOUT_S = 600  # a long history is written again
+SHOWN_RENAMED = 20  # nodes whose ids changed
 SHOWN_LINES = 40  # of an output
 USAGE = """%coppice log          the executions of this history, newest first
 %coppice show N       one of them: its code, output and variables. N is an execution count,
                       the beginning of a node's id, a branch, HEAD or HEAD~2
 %coppice status       where this kernel stands
-%coppice use NAME     go on in the history of that name or id from the next cell on"""
+%coppice use NAME     go on in the history of that name or id from the next cell on
+%coppice forget N     take what that execution said out of the history, for good"""
+
+VERBS = {  # what each is given, as a sentence says it; None: nothing
+    "log": None,
+    "show": "one node, as in `%coppice show 4`",
+    "status": None,
+    "use": "one history, as in `%coppice use walk`",
+    "forget": "one node, as in `%coppice forget 4`",
+}
 
 
 class Magics:
@@ -37,18 +48,14 @@ class Magics:
             print(USAGE)
             return
         verb, rest = words[0], words[1:]
-        draw = {"log": self.log, "show": self.show, "status": self.status, "use": self.use}.get(verb)
-        if draw is None:
-            raise UsageError(f"%coppice {verb}: there is log, show, status and use")
-        wanted = 1 if verb in ("show", "use") else 0
-        if len(rest) != wanted:
-            names = {"show": "one node, as in `%coppice show 4`",
-                     "use": "one history, as in `%coppice use walk`"}
-            raise UsageError(f"%coppice {verb}: takes {names.get(verb, 'nothing more')}")
-        draw(*rest)
+        if verb not in VERBS:
+            raise UsageError(f"%coppice {verb}: there is log, show, status, use and forget")
+        if len(rest) != (VERBS[verb] is not None):
+            raise UsageError(f"%coppice {verb}: takes {VERBS[verb] or 'nothing more'}")
+        getattr(self, verb)(*rest)
 
-    def answer(self, what, about=""):
-        status, text = self._ask(what, about, TIMEOUT_S)
+    def answer(self, what, about="", timeout_s=TIMEOUT_S):
+        status, text = self._ask(what, about, timeout_s)
         if status != "ok":
             raise UsageError(f"%coppice {what}: {text}")
         return json.loads(text)
@@ -57,7 +64,7 @@ class Magics:
         draw(log_text, log_html, self.answer("log"))
 
     def show(self, name):
-        draw(show_text, show_html, self.answer("show", f"In[{name}]" if name.isdigit() else name))
+        draw(show_text, show_html, self.answer("show", _node(name)))
 
     def status(self):
         draw(status_text, status_html, self.answer("status"))
@@ -65,6 +72,13 @@ class Magics:
     def use(self, name):
         self.answer("use", name)
         print(f"From the next cell on this kernel is recorded in the history {name!r}.")
+
+    def forget(self, name):
+        draw(forget_text, forget_html, self.answer("forget", _node(name), FORGET_TIMEOUT_S))
+
+
+def _node(name):
+    return f"In[{name}]" if name.isdigit() else name
 
 
 def draw(as_text, as_html, found):
@@ -93,23 +107,41 @@ def log_text(found):
     return "\n".join(lines)
 
 
-def _table(rows, head=()):
-    made = "".join(f"<th>{html.escape(h)}</th>" for h in head)
-    made = f"<tr>{made}</tr>" if made else ""
-    for row in rows:
-        made += "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
-    return f'<table style="text-align:left">{made}</table>'
+# On each cell: JupyterLab's own rules for tables of outputs align to the right.
+LEFT_CELL = "text-align:left;vertical-align:top;white-space:pre"
+CODE_CELL = "text-align:left;vertical-align:top;white-space:pre-wrap;font-family:monospace"
+
+
+def _table(rows, head=(), code=None):
+    """`code`: the column that is program text, which may be long."""
+    def cell(tag, n, text):
+        return f'<{tag} style="{CODE_CELL if n == code else LEFT_CELL}">{html.escape(str(text))}</{tag}>'
+
+    made = f"<tr>{''.join(cell('th', -1, h) for h in head)}</tr>" if head else ""
+    made += "".join(f"<tr>{''.join(cell('td', n, text) for n, text in enumerate(row))}</tr>"
+                    for row in rows)
+    return f'<table style="margin-left:0">{made}</table>'
+
+
+def _took(node):
+    ms = node["duration_ms"]
+    return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.0f} ms"
+
+
+def _when(node):
+    return (node["started"] or "")[:19].replace("T", " ")
 
 
 def log_html(found):
+    """What a cell is called and did comes first; its id, for those that have no number, last."""
     rows = [
-        (n["id"][:8], _mark(n), ", ".join(n["branches"]), "" if n["kind"] == "root" else n["status"],
-         n["summary"], (n["started"] or "")[:19].replace("T", " "))
+        (_mark(n), "" if n["kind"] == "root" else n["status"], n["summary"],
+         "" if n["kind"] == "root" else _took(n), _when(n), ", ".join(n["branches"]), n["id"][:8])
         for n in found["nodes"]
     ]
     more = "<p>... and older ones</p>" if found["next"] else ""
-    head = ("node", "In", "branch", "status", "code", "started (UTC)")
-    return f"<p>History <b>{html.escape(found['name'])}</b></p>{_table(rows, head)}{more}"
+    head = ("In", "status", "code", "took", "started (UTC)", "branch", "node")
+    return f"<p>History <b>{html.escape(found['name'])}</b></p>{_table(rows, head, code=2)}{more}"
 
 
 def _joined(value):
@@ -140,8 +172,9 @@ def _outputs(node):
 def _facts(node):
     facts = [("node", node["id"]), ("parent", node["parent"] or "none"), ("status", node["status"])]
     if node["kind"] != "root":
-        facts += [("In", _mark(node)), ("started", node["started"] or ""),
-                  ("took", f"{node['duration_ms']} ms")]
+        facts += [("In", _mark(node)), ("started", f"{_when(node)} UTC"), ("took", _took(node))]
+        if peak := node.get("peak_memory_bytes"):
+            facts.append(("memory", f"{peak >> 20} MiB at most"))
     if node["branches"]:
         facts.append(("branches", ", ".join(node["branches"])))
     return facts
@@ -207,3 +240,37 @@ def status_text(found):
 
 def status_html(found):
     return _table(_stands(found))
+
+
+LEFT = ("It is still on this page (delete or clear the cell, and save), in the notebook's file, in the "
+        "memory of the kernel, in clones and in backups. If it was a secret, change it.")
+
+
+def _forgotten(found):
+    """Sentences on what became of the node, and of others."""
+    later = None if found["rewritten"] is None else len(found["rewritten"]) - 1
+    told = [f"Forgotten: the node is {found['node'][:8]} now, and says nothing any more."]
+    if later is None:
+        told.append("All later nodes have new ids; the old ones lead there.")
+    elif later > 0:
+        told.append(f"Later nodes with new ids: {later}; the old ones lead there.")
+    if same := found["same_code"]:
+        names = ", ".join(node[:8] for node in same)
+        told.append(f"The same code stands in {names} too, which was left as it is.")
+    if shown := found["shown_in"]:
+        names = ", ".join(node[:8] for node in shown)
+        told.append(f"%coppice log or show may have drawn it in {names}: forget these as well.")
+    return [*told, LEFT]
+
+
+def _renamed(found):
+    return [(pair["old"][:8], pair["new"][:8]) for pair in (found["rewritten"] or ())[:SHOWN_RENAMED]]
+
+
+def forget_text(found):
+    return "\n".join([*_forgotten(found), *(f"{old} -> {new}" for old, new in _renamed(found))])
+
+
+def forget_html(found):
+    made = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in _forgotten(found))
+    return made + (_table(rows, ("old id", "new id")) if (rows := _renamed(found)) else "")

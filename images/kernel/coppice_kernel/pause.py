@@ -46,7 +46,8 @@ class Pause:
         self._tell = tell  # takes (msg_id, text); False: not now
         self._pid = os.getpid()
         self._peak = Peak()
-        self._peak_bytes = None  # of the cell that is owed
+        self._peak_bytes = None  # of the cell that was executed last
+        self._executed = None  # its msg_id
         self._owed = None  # msg_id of the cell that was not told of
         self._tries = 0
         self._timer = None
@@ -62,7 +63,15 @@ class Pause:
     def executed(self, request):
         if self._is_ours():
             self._peak_bytes = self._peak.bytes()
-            self._owed, self._tries = request.get("header", {}).get("msg_id"), 0
+            self._executed = self._owed = request.get("header", {}).get("msg_id")
+            self._tries = 0
+
+    def peak_bytes(self, request):
+        """The most memory of the cell of that request, for its reply: that costs nothing and is there
+        in a burst, too. None: not known, as of a cell of a subshell."""
+        if not self._is_ours() or request.get("header", {}).get("msg_id") != self._executed:
+            return None
+        return self._peak_bytes
 
     def over(self):
         """A request came."""
@@ -94,7 +103,6 @@ class Pause:
         )
         if found is None:
             return False
-        found["peak_bytes"] = self._peak_bytes
         return self._tell(self._owed, json.dumps(found, separators=(",", ":")))
 
 

@@ -321,6 +321,29 @@ TEST(ask, the_root_and_the_repository_have_their_answers)
 	hfix_free(fx);
 }
 
+/* A kernel that began in another's history has none of its own id. */
+TEST(ask, the_id_of_a_kernel_leads_to_the_history_that_it_is_in)
+{
+	struct hfix *fx = hfix_new();
+	(void)run_in(fx, "ada", HISTORY_A, "walk", "a1");
+	(void)run_in(fx, "ada", HISTORY_B, "walk", "b1");
+	struct history_question q = {.what = HISTORY_NODE, .history = HISTORY_B, .node = "HEAD"};
+	q.kernel_id = HISTORY_B;
+	cJSON *tree = ask_tree(fx, &q);
+	assert_string_equal(text_at(tree, "msg_id"), "b1");
+	cJSON_Delete(tree);
+	q = (struct history_question){.what = HISTORY_ONE, .history = HISTORY_B};
+	tree = ask_tree(fx, &q);
+	assert_string_equal(text_at(tree, "id"), HISTORY_A);
+	cJSON_Delete(tree);
+	q.owner = "bob";
+	assert_int_equal(ask(fx, &q), E_NOT_FOUND);
+	q.owner = "ada";
+	q.exact = true; /* what is to be removed is named itself */
+	assert_int_equal(ask(fx, &q), E_NOT_FOUND);
+	hfix_free(fx);
+}
+
 static void count_answer(void *data, int status, struct bytes json, const struct err *err)
 {
 	(void)json;
@@ -350,4 +373,5 @@ RUN(TEST_ROW(ask, a_kernel_goes_on_in_a_history_of_its_owner),
 	TEST_ROW(ask, pages_together_are_the_whole),
 	TEST_ROW(ask, silent_runs_are_shown_when_asked_for),
 	TEST_ROW(ask, the_root_and_the_repository_have_their_answers),
+	TEST_ROW(ask, the_id_of_a_kernel_leads_to_the_history_that_it_is_in),
 	TEST_ROW(ask, each_question_is_answered_once_at_the_close_too))

@@ -460,6 +460,64 @@ TEST(crash, a_disk_that_was_full_loses_nothing)
 	}
 }
 
+static struct tape *incompressible(struct hfix *fx, unsigned i)
+{
+	static char text[20000]; /* of one test at a time */
+	char id[16];
+	uint64_t state = i + 1;
+	(void)snprintf(id, sizeof id, "m%u", i);
+	for (size_t k = 0; k < sizeof text - 1; k++) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		text[k] = (char)('!' + (state >> 40) % 90);
+	}
+	struct tape *t = tape_new(fx, id, id, FINE);
+	tape_stream(t, "stdout", text);
+	tape_end(t, "ok", 1, "");
+	return t;
+}
+
+static void on_mount(struct hfix *fx, const char *command)
+{
+	char line[256];
+	(void)snprintf(line, sizeof line, "%s '%s'", command, fx->folder);
+	shell(line); /* needs root, as the tests' engine does */
+}
+
+/* A disk of its own, which fills up. In the order of the kernel: what failed is handed over again
+ * before what came after it. */
+TEST(crash, a_small_disk_that_was_full_loses_nothing)
+{
+	enum { RUNS = 30 };
+	struct hfix *fx = hfix_make();
+	struct tape *t[RUNS];
+	unsigned full = 0;
+	on_mount(fx, "mount -t tmpfs -o size=600k,mode=700 none");
+	hfix_open(fx);
+	for (unsigned i = 0; i < RUNS && full == 0; i++) {
+		t[i] = incompressible(fx, i);
+		hand_over(fx, t[i]);
+		await(fx, t[i]);
+		full = t[i]->status == 0 ? 0 : i;
+	}
+	assert_true(full > 0 && full < RUNS - 1);
+	assert_int_equal(t[full]->status, E_IO);
+	assert_true(t[full]->why[0] != '\0');
+	on_mount(fx, "mount -o remount,size=32m");
+	for (unsigned i = full; i < RUNS; i++) {
+		t[i] = i == full ? t[i] : incompressible(fx, i);
+		t[i]->closed = 0;
+		hand_over(fx, t[i]);
+		await_fine(fx, t[i]);
+	}
+	while (!indexed_once(fx, HISTORY_A, RUNS))
+		; /* the index is written behind, without a next run */
+	assert_once(fx, RUNS);
+	hfix_close(fx);
+	on_mount(fx, "umount");
+	hfix_open(fx);
+	hfix_free(fx);
+}
+
 RUN(TEST_ROW(crash, whatever_step_fails_all_is_recorded_once_when_tried_again),
 	TEST_ROW(crash, killed_at_any_step_nothing_is_lost_or_doubled),
 	TEST_ROW(crash, killed_again_and_again_in_one_folder),
@@ -470,4 +528,5 @@ RUN(TEST_ROW(crash, whatever_step_fails_all_is_recorded_once_when_tried_again),
 	TEST_ROW(crash, a_clock_that_goes_back_changes_no_order),
 	TEST_ROW(crash, a_history_that_cannot_be_read_closes_no_other),
 	TEST_ROW(crash, the_folder_is_ones_alone),
-	TEST_ROW(crash, a_disk_that_was_full_loses_nothing))
+	TEST_ROW(crash, a_disk_that_was_full_loses_nothing),
+	TEST_ROW(crash, a_small_disk_that_was_full_loses_nothing))

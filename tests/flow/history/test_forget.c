@@ -44,6 +44,10 @@ TEST(forget, it_stays_a_node_that_says_that_it_was)
 	assert_string_equal(text_at(tree, "status"), "error");
 	assert_string_equal(text_at(tree, "msg_id"), "m-secret");
 	assert_null(cJSON_GetObjectItem(tree, "error"));
+	assert_true(cJSON_IsTrue(cJSON_GetObjectItem(tree, "forgotten")));
+	cJSON_Delete(tree);
+	tree = ask_node(fx, s.first->node);
+	assert_null(cJSON_GetObjectItem(tree, "forgotten"));
 	cJSON_Delete(tree);
 	free(g.json);
 	hfix_free(fx);
@@ -178,7 +182,10 @@ TEST(forget, asked_again_it_answers_and_does_no_harm)
 	record_story(fx, &s);
 	forget_fine(fx, &g, s.secret->node);
 	forget_fine(fx, &again, s.secret->node);
-	assert_int_equal(again.n, 0);
+	/* Whoever was not told the first time is told now. */
+	assert_int_equal(again.n, g.n);
+	for (size_t i = 0; i < g.n; i++)
+		assert_string_equal(now_of(&again, g.pairs[i].was), g.pairs[i].now);
 	assert_string_equal(again.code, "");
 	forget_fine(fx, &again, now_of(&g, s.secret->node));
 	assert_forgotten(fx);
@@ -293,6 +300,35 @@ TEST(forget, what_it_says_afterwards_is_not_added_to_it)
 	hfix_free(fx);
 }
 
+/* What a kernel tells in the pause after a cell may come when the cell is forgotten already. */
+TEST(forget, a_report_that_comes_afterwards_is_not_kept)
+{
+	static const char report[] =
+		"{\"report\":{\"variables\":[{\"name\":\"" SECRET "\",\"type\":\"int\"}],"
+		"\"complete\":true}}";
+	struct hfix *fx = hfix_new();
+	struct story s;
+	struct forgot g = {0};
+	record_story(fx, &s);
+	forget_fine(fx, &g, s.secret->node);
+	const char *const of[] = {"m-secret", "m-last"};
+	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+		struct tape *t = calloc(1, sizeof *t);
+		(void)snprintf(t->msg_id, sizeof t->msg_id, "r%zu", i);
+		tape_message(t, CHANNEL_HB, "coppice_report", t->msg_id, of[i], NULL,
+			(struct bytes){(const uint8_t *)report, sizeof report - 1});
+		t->next = fx->tapes;
+		fx->tapes = t;
+		hand_over(fx, t);
+		await_fine(fx, t);
+		if (i == 0)
+			assert_gone(fx);
+	}
+	assert_true(is_found(fx, SECRET)); /* that of another node is its own */
+	free(g.json);
+	hfix_free(fx);
+}
+
 TEST(forget, a_clone_of_it_is_right)
 {
 	struct hfix *fx = hfix_new();
@@ -329,6 +365,36 @@ TEST(forget, the_same_code_elsewhere_is_told)
 	cJSON_Delete(tree);
 	assert_true(is_found(fx, SECRET));
 	forget_fine(fx, &g, id);
+	assert_gone(fx);
+	free(g.json);
+	hfix_free(fx);
+}
+
+/* Cells that drew the history have it in their outputs, if they came later. */
+TEST(forget, cells_that_may_have_shown_it_are_told)
+{
+	struct hfix *fx = hfix_new();
+	struct story s;
+	struct forgot g = {0};
+	await_fine(fx, record_cell(fx, "m-0", "%coppice log", "of before"));
+	record_story(fx, &s);
+	struct tape *log = record_cell(fx, "m-log", "%coppice log", "key = '" SECRET "'");
+	struct tape *show = record_cell(fx, "m-show", "%coppice show 2", SECRET);
+	await_fine(fx, record_cell(fx, "m-use", "%coppice status", NULL));
+	await_fine(fx, log);
+	await_fine(fx, show);
+	forget_fine(fx, &g, s.secret->node);
+	cJSON *tree = cJSON_Parse(g.json), *shown = cJSON_GetObjectItem(tree, "shown_in");
+	char ids[2][HISTORY_NODE_SIZE];
+	assert_int_equal(cJSON_GetArraySize(shown), 2);
+	for (int i = 0; i < 2; i++)
+		(void)snprintf(
+			ids[i], sizeof ids[i], "%s", cJSON_GetArrayItem(shown, i)->valuestring);
+	assert_string_equal(ids[0], now_of(&g, log->node));
+	assert_string_equal(ids[1], now_of(&g, show->node));
+	cJSON_Delete(tree);
+	for (int i = 0; i < 2; i++)
+		forget_fine(fx, &g, ids[i]); /* the first one's new id leads to the second */
 	assert_gone(fx);
 	free(g.json);
 	hfix_free(fx);
@@ -376,5 +442,7 @@ RUN(TEST_ROW(forget, nothing_of_it_is_left_and_all_else_is_there),
 	TEST_ROW(forget, what_cannot_be_forgotten_is_said),
 	TEST_ROW(forget, runs_that_come_meanwhile_are_recorded_once),
 	TEST_ROW(forget, what_it_says_afterwards_is_not_added_to_it),
+	TEST_ROW(forget, a_report_that_comes_afterwards_is_not_kept),
 	TEST_ROW(forget, a_clone_of_it_is_right), TEST_ROW(forget, the_same_code_elsewhere_is_told),
+	TEST_ROW(forget, cells_that_may_have_shown_it_are_told),
 	TEST_ROW(forget, what_is_kept_beside_goes_by_the_new_ids))

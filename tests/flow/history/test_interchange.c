@@ -1,5 +1,6 @@
 #include "tests/lib/history_fixture.h"
 
+#include <sched.h>
 #include <sys/stat.h>
 
 static const char notebook[] =
@@ -203,6 +204,160 @@ TEST(interchange, each_import_is_answered_once_at_the_close_too)
 	}
 }
 
+/* ---- beside others ---- */
+
+static void script_of(struct buf *file, unsigned cells)
+{
+	buf_init(file, 1 << 24);
+	for (unsigned i = 0; i < cells; i++)
+		(void)buf_addf(file, "# %%%%\nx = %u\n", i);
+}
+
+/* Who was answered, in order. */
+struct answers {
+	char order[16];
+	size_t n;
+};
+
+struct asked {
+	struct answers *all;
+	char letter;
+	int status;
+	char id[64];
+};
+
+static void on_asked(void *data, int status, struct bytes json, const struct err *err)
+{
+	struct asked *a = data;
+	assert_int_equal(status == 0, err == NULL);
+	a->status = status;
+	a->all->order[a->all->n++] = a->letter;
+	cJSON *tree = status == 0 ? cJSON_ParseWithLength((const char *)json.data, json.len) : NULL;
+	(void)snprintf(a->id, sizeof a->id, "%s", text_at(tree, "id"));
+	cJSON_Delete(tree);
+}
+
+/* The bulk lane is one thread: whoever asks while a large file is written is not to wait for all of
+ * it, and the file is not to wait for ever either. */
+TEST(interchange, a_question_is_answered_while_an_import_is_written)
+{
+	struct hfix *fx = hfix_new();
+	AUTO(buf_done) struct buf file;
+	struct answers all = {0};
+	struct asked import = {&all, 'i', -1, ""}, second = {&all, 'j', -1, ""},
+		     list = {&all, 'l', -1, ""};
+	script_of(&file, 3000);
+	struct history_question q = import_of("ada", (const char *)file.data);
+	struct history_question other = import_of("ada", "# %%\nx");
+	const struct history_question what = {.what = HISTORY_LIST, .owner = "ada"};
+	history_ask(fx->h, &q, on_asked, &import);
+	history_ask(fx->h, &other, on_asked, &second);
+	history_ask(fx->h, &what, on_asked, &list);
+	while (all.n < 3)
+		(void)uv_run(&fx->loop, UV_RUN_ONCE);
+	assert_int_equal(all.order[0], 'l');
+	assert_int_equal(import.status | second.status | list.status, 0);
+	assert_git(fx, import.id, "rev-list --count main", "3001\n");
+	assert_sound(fx, import.id);
+	hfix_free(fx);
+}
+
+struct gate {
+	unsigned adopts; /* slices so far */
+	unsigned fails_at;
+	bool open;
+};
+
+/* The recorder's thread waits before the second slice until the test says so. */
+static int at_gate(void *data, enum record_step step)
+{
+	struct gate *g = data;
+	if (step != STEP_ADOPT)
+		return 0;
+	unsigned n = __atomic_add_fetch(&g->adopts, 1, __ATOMIC_ACQ_REL); /* read by the loop */
+	while (n == 2 && !__atomic_load_n(&g->open, __ATOMIC_ACQUIRE))
+		(void)sched_yield();
+	return n == g->fails_at ? -1 : 0;
+}
+
+static unsigned adopts(struct gate *g)
+{
+	return __atomic_load_n(&g->adopts, __ATOMIC_ACQUIRE);
+}
+
+TEST(interchange, cells_are_recorded_while_an_import_is_listed)
+{
+	struct hfix *fx = hfix_make();
+	AUTO(buf_done) struct buf file;
+	struct gate gate = {0};
+	struct answers all = {0};
+	struct asked import = {&all, 'i', -1, ""};
+	fx->hook = (struct record_hook){at_gate, &gate};
+	hfix_open(fx);
+	script_of(&file, 2000);
+	struct history_question q = import_of("ada", (const char *)file.data);
+	history_ask(fx->h, &q, on_asked, &import);
+	while (adopts(&gate) < 2)
+		(void)uv_run(&fx->loop, UV_RUN_NOWAIT);
+	/* Nobody finds half a history. */
+	const struct history_question list = {.what = HISTORY_LIST};
+	cJSON *tree = ask_tree(fx, &list);
+	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "histories")), 0);
+	cJSON_Delete(tree);
+	struct tape *t = record_cell(fx, "m1", "y = 1", NULL);
+	__atomic_store_n(&gate.open, true, __ATOMIC_RELEASE);
+	await_fine(fx, t);
+	assert_int_equal(all.n, 0);
+	while (all.n < 1)
+		(void)uv_run(&fx->loop, UV_RUN_ONCE);
+	assert_int_equal(import.status, 0);
+	assert_true(adopts(&gate) > 4);
+	tree = ask_tree(fx, &list);
+	const cJSON *rows = cJSON_GetObjectItem(tree, "histories");
+	assert_int_equal(cJSON_GetArraySize(rows), 2);
+	for (int i = 0; i < 2; i++)
+		if (strcmp(text_at(cJSON_GetArrayItem(rows, i), "id"), import.id) == 0)
+			assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(
+						 cJSON_GetArrayItem(rows, i), "node_count")),
+				2001);
+	cJSON_Delete(tree);
+	hfix_free(fx);
+}
+
+/* What of it is in the index is made anew: by this process, or by the next one. */
+static void cut_off(bool at_once)
+{
+	struct hfix *fx = hfix_make();
+	AUTO(buf_done) struct buf file;
+	struct gate gate = {.open = true, .fails_at = 2};
+	fx->hook = (struct record_hook){at_gate, &gate};
+	hfix_open(fx);
+	script_of(&file, 1000);
+	struct history_question q = import_of("ada", (const char *)file.data);
+	assert_int_equal(ask(fx, &q), E_IO);
+	assert_non_null(strstr(fx->why, "is written and cannot be listed yet"));
+	if (at_once)
+		hfix_reopen(fx);
+	const struct history_question list = {.what = HISTORY_LIST};
+	for (int n = 0; n == 0;) {
+		cJSON *tree = ask_tree(fx, &list);
+		const cJSON *rows = cJSON_GetObjectItem(tree, "histories");
+		n = cJSON_GetArraySize(rows);
+		if (n == 1)
+			assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(
+						 cJSON_GetArrayItem(rows, 0), "node_count")),
+				1001);
+		cJSON_Delete(tree);
+	}
+	hfix_free(fx);
+}
+
+TEST(interchange, one_whose_listing_was_cut_off_is_listed_whole)
+{
+	cut_off(true);
+	cut_off(false);
+}
+
 /* ---- size ---- */
 
 TEST(interchange, three_thousand_cells_go_both_ways)
@@ -231,4 +386,7 @@ RUN(TEST_ROW(interchange, an_import_is_a_history_of_its_owner),
 	TEST_ROW(interchange, what_a_kill_left_of_one_is_removed),
 	TEST_ROW(interchange, a_full_disk_is_told_and_leaves_nothing),
 	TEST_ROW(interchange, each_import_is_answered_once_at_the_close_too),
+	TEST_ROW(interchange, a_question_is_answered_while_an_import_is_written),
+	TEST_ROW(interchange, cells_are_recorded_while_an_import_is_listed),
+	TEST_ROW(interchange, one_whose_listing_was_cut_off_is_listed_whole),
 	TEST_ROW(interchange, three_thousand_cells_go_both_ways))

@@ -159,10 +159,33 @@ TEST(learnt, what_a_run_ran_in_and_waited_for)
 	assert_string_equal(text_at(node, "environment"), "sha256:of-the-run");
 	assert_json(cJSON_GetObjectItem(node, "queue_position"), "3");
 	assert_json(cJSON_GetObjectItem(node, "wait_ms"), "0.1");
+	assert_json(cJSON_GetObjectItem(node, "peak_memory_bytes"), "null");
 	cJSON_Delete(node);
 	assert_git(fx, HISTORY_A,
 		"log -1 '--format=%(trailers:key=Coppice-Environment,valueonly,separator=)'",
 		"sha256:of-the-run\n");
+	hfix_free(fx);
+}
+
+/* It comes with the end of a run: each of a burst has it, and none has to be looked at for it. */
+TEST(learnt, the_peak_of_memory_is_there_without_a_report)
+{
+	struct hfix *fx = hfix_new();
+	struct tape *t = tape_new(fx, "m1", "1", FINE);
+	tape_end(t, "ok", 1, ",\"peak_memory_bytes\":73000000");
+	hand_over(fx, t);
+	await_fine(fx, t);
+	for (int round = 0; round < 2; round++) {
+		cJSON *node = ask_node(fx, t->node);
+		assert_json(cJSON_GetObjectItem(node, "peak_memory_bytes"), "73000000");
+		cJSON_Delete(node);
+		await_fine(fx, report(fx, "m1", "{\"variables\":[],\"complete\":true}"));
+	}
+	/* Kernels of earlier images tell it in the pause. */
+	await_fine(fx, report(fx, "m1", "{\"variables\":[],\"complete\":true,\"peak_bytes\":5}"));
+	cJSON *node = ask_node(fx, t->node);
+	assert_json(cJSON_GetObjectItem(node, "peak_memory_bytes"), "5");
+	cJSON_Delete(node);
 	hfix_free(fx);
 }
 
@@ -286,5 +309,7 @@ RUN(TEST_ROW(learnt, variables_of_a_node_are_there_beside_its_commit),
 	TEST_ROW(learnt, of_a_run_that_is_not_there_nothing_is_kept),
 	TEST_ROW(learnt, a_report_waits_for_its_run), TEST_ROW(learnt, twice_the_same_is_once),
 	TEST_ROW(learnt, what_a_guest_says_is_kept_in_bounds_and_in_kind),
-	TEST_ROW(learnt, what_a_run_ran_in_and_waited_for), TEST_ROW(learnt, too_many_are_cut),
+	TEST_ROW(learnt, what_a_run_ran_in_and_waited_for),
+	TEST_ROW(learnt, the_peak_of_memory_is_there_without_a_report),
+	TEST_ROW(learnt, too_many_are_cut),
 	TEST_ROW(learnt, whatever_step_fails_it_is_there_when_tried_again))

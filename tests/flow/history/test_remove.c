@@ -1,4 +1,6 @@
 /* gc and removal, beside a recorder that goes on. */
+#include <signal.h>
+
 #include "tests/lib/pack_fixture.h"
 
 #define LONG 3600000u
@@ -166,6 +168,82 @@ TEST(remove, many_rows_go_bit_by_bit)
 	hfix_free(fx);
 }
 
+static bool is_found(struct hfix *fx, const char *text)
+{
+	char command[256];
+	(void)snprintf(command, sizeof command, "grep -rqaF '%s' '%s'", text, fx->folder);
+	int status = system(command);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+	return WEXITSTATUS(status) == 0;
+}
+
+/* Runs of two histories in turns, so that their rows share pages, which grow and are divided. */
+static void record_both(struct hfix *fx, const char *secret)
+{
+	struct tape *last = NULL;
+	for (unsigned i = 0; i < 400; i++) {
+		char id[16], code[200];
+		(void)snprintf(id, sizeof id, "%c%u", i % 2 ? 'b' : 'a', i);
+		(void)snprintf(code, sizeof code, "key = '%s %0*u'", i % 2 ? "of b" : secret,
+			(int)(i * 37 % 40), i);
+		last = tape_new(fx, id, code, ",\"silent\":false,\"store_history\":true");
+		tape_end(last, "ok", 1, "");
+		assert_int_equal(hand_over_to(fx, last, i % 2 ? HISTORY_B : HISTORY_A,
+					 i % 2 ? "k2" : "k1", 1),
+			0);
+	}
+	await_fine(fx, last);
+}
+
+/* Removed rows stay in the pages that they were in, and in the log before the file. */
+TEST(remove, no_text_of_it_is_left_in_the_index)
+{
+	struct hfix *fx = open_quiet();
+	record_both(fx, "sk-4f1d9c77e0");
+	assert_true(is_found(fx, "sk-4f1d9c77e0"));
+	assert_int_equal(order(fx, history_remove, HISTORY_A), 0);
+	AWAIT(fx, !is_found(fx, "sk-4f1d9c77e0"));
+	assert_true(is_found(fx, "of b"));
+	assert_int_equal(look(fx, HISTORY_B), 0);
+	record_some(fx, 0, 3);
+	hfix_reopen(fx);
+	assert_int_equal(look(fx, HISTORY_A), 0);
+	hfix_free(fx);
+}
+
+static int dies_untidy(void *data, enum record_step step)
+{
+	(void)data;
+	if (step == STEP_TIDY)
+		(void)kill(getpid(), SIGKILL);
+	return 0;
+}
+
+/* Rows are gone by then, and the log before the file still has them. */
+TEST(remove, what_a_killed_process_leaves_of_it_the_next_one_removes)
+{
+	struct hfix *fx = hfix_make();
+	int status;
+	fx->keeping = (struct history_keeping){1000000, LONG, 20};
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		fx->hook = (struct record_hook){dies_untidy, NULL};
+		hfix_open(fx);
+		record_both(fx, "sk-4f1d9c77e0");
+		(void)order(fx, history_remove, HISTORY_A);
+		AWAIT(fx, false);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_true(is_found(fx, "sk-4f1d9c77e0"));
+	hfix_open(fx);
+	AWAIT(fx, !is_found(fx, "sk-4f1d9c77e0"));
+	assert_int_equal(look(fx, HISTORY_A), E_NOT_FOUND);
+	assert_int_equal(look(fx, HISTORY_B), 0);
+	hfix_free(fx);
+}
+
 struct gate {
 	bool shut, met;
 };
@@ -266,7 +344,10 @@ RUN(TEST_ROW(remove, gc_frees_and_changes_nothing),
 	TEST_ROW(remove, gc_drops_what_nothing_leads_to_once_it_is_old),
 	TEST_ROW(remove, gc_keeps_what_is_being_recorded),
 	TEST_ROW(remove, gc_after_a_clock_that_went_back), TEST_ROW(remove, nothing_of_it_is_left),
-	TEST_ROW(remove, many_rows_go_bit_by_bit), TEST_ROW(remove, not_while_runs_wait_for_it),
+	TEST_ROW(remove, many_rows_go_bit_by_bit),
+	TEST_ROW(remove, no_text_of_it_is_left_in_the_index),
+	TEST_ROW(remove, what_a_killed_process_leaves_of_it_the_next_one_removes),
+	TEST_ROW(remove, not_while_runs_wait_for_it),
 	TEST_ROW(remove, killed_amid_it_the_next_start_goes_on),
 	TEST_ROW(remove, not_what_is_being_copied),
 	TEST_ROW(remove, what_is_asked_at_the_end_is_answered))

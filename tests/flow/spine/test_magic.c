@@ -123,14 +123,98 @@ TEST(magic, what_is_none)
 	char longest[1000];
 	memset(longest, 'x', sizeof longest);
 	longest[sizeof longest - 1] = '\0';
-	fake_kernel_ask(fx->kernel, 1, "forget", "HEAD");
+	fake_kernel_ask(fx->kernel, 1, "checkout", "HEAD");
 	assert_answer(fx, 1, "invalid");
+	fake_kernel_ask(
+		fx->kernel, 6, "forget", ""); /* HEAD is not taken for one that was left out */
+	assert_answer(fx, 6, "invalid");
 	fake_kernel_ask(fx->kernel, 2, "show", longest);
 	assert_answer(fx, 2, "invalid");
 	fixture_free(fx);
 	fx = fixture_with_kernel();
 	fake_kernel_ask(fx->kernel, 3, "log", "");
 	assert_answer(fx, 3, "not_recorded");
+	fixture_free(fx);
+}
+
+#define NODE "0123456789012345678901234567890123456789"
+
+static void ask_to_forget(struct fixture *fx, int64_t id)
+{
+	fake_kernel_ask(fx->kernel, id, "forget", "In[4]");
+	const struct history_question *q = fake_histories_asked(fx->gw.histories);
+	assert_int_equal(q->what, HISTORY_NODE);
+	assert_string_equal(q->node, "In[4]");
+	assert_string_equal(q->kernel_id, fx->desk->id);
+	assert_string_equal(q->owner, "ada");
+	assert_true(fake_histories_tell(
+		fx->gw.histories, "{\"id\":\"" NODE "\",\"code\":\"x\",\"outputs\":null}"));
+}
+
+TEST(magic, a_node_is_forgotten_while_the_cell_runs)
+{
+	struct fixture *fx = recorded();
+	ask_to_forget(fx, 7);
+	assert_string_equal(fake_histories_forgets(fx->gw.histories), NODE);
+	fake_kernel_ask(fx->kernel, 8, "log", "");
+	assert_answer(fx, 8, "busy");
+	fake_histories_found(fx->gw.histories, fx->desk->id, "m-4");
+	for (int i = 0; i < 20 && !fake_histories_forgets_rest(fx->gw.histories); i++)
+		advance(fx, 10);
+	assert_true(fake_histories_forgets_rest(fx->gw.histories)); /* the journal is done */
+	assert_true(forgotten_has(&fx->desk->scribe.forgotten, "m-4"));
+	fake_histories_forgot(fx->gw.histories, "{\"node\":\"" NODE "\",\"rewritten\":[]}");
+	assert_answer(fx, 7, "ok {\"node\":\"" NODE "\",\"rewritten\":[]}");
+	fake_kernel_ask(fx->kernel, 9, "log", "");
+	assert_true(fake_histories_tell(fx->gw.histories, "{}"));
+	assert_answer(fx, 9, "ok {}");
+	fixture_free(fx);
+}
+
+TEST(magic, what_cannot_be_forgotten_is_said)
+{
+	struct fixture *fx = recorded();
+	fake_kernel_ask(fx->kernel, 1, "forget", "In[9]");
+	assert_true(fake_histories_tell(fx->gw.histories, NULL));
+	assert_true(fake_histories_tell(fx->gw.histories, "{}"));
+	assert_answer(fx, 1, "not_found there is none");
+	assert_null(fake_histories_forgets(fx->gw.histories));
+	/* A guest that asks again and again would hold up all recording. */
+	fake_kernel_ask(fx->kernel, 2, "forget", "In[4]");
+	assert_true(
+		fake_histories_tell(fx->gw.histories, "{\"id\":\"" NODE "\",\"forgotten\":true}"));
+	assert_answer(fx, 2, "gone");
+	assert_null(fake_histories_forgets(fx->gw.histories));
+	ask_to_forget(fx, 3);
+	fake_histories_forgot(fx->gw.histories, NULL);
+	assert_answer(fx, 3, "io the disk failed");
+	fixture_free(fx);
+}
+
+TEST(magic, many_new_ids_are_not_listed)
+{
+	struct fixture *fx = recorded();
+	AUTO(buf_done) struct buf large;
+	buf_init(&large, 1 << 21);
+	(void)buf_add_text(&large, "{\"node\":\"" NODE "\",\"rewritten\":[");
+	for (int i = 0; i < 20000; i++)
+		(void)buf_addf(&large, "%s{\"old\":\"" NODE "\"}", i ? "," : "");
+	(void)buf_add_text(&large, "],\"same_code\":[\"" NODE "\"],\"shown_in\":[]}");
+	ask_to_forget(fx, 1);
+	fake_histories_forgot(fx->gw.histories, (const char *)large.data);
+	assert_answer(fx, 1,
+		"ok {\"node\":\"" NODE "\",\"rewritten\":null,\"same_code\":[\"" NODE "\"],"
+		"\"shown_in\":[]}");
+	fixture_free(fx);
+}
+
+TEST(magic, a_kernel_that_goes_while_it_forgets_is_not_answered)
+{
+	struct fixture *fx = recorded();
+	ask_to_forget(fx, 1);
+	desk_end(fx->desk, "", NULL, NULL);
+	advance(fx, 10);
+	fake_histories_forgot(fx->gw.histories, "{}");
 	fixture_free(fx);
 }
 
@@ -159,5 +243,9 @@ TEST(magic, nor_one_that_waits_when_it_goes)
 RUN(TEST_ROW(magic, a_log_is_of_its_own_history_and_owner),
 	TEST_ROW(magic, what_ran_before_is_recorded_first), TEST_ROW(magic, one_question_at_a_time),
 	TEST_ROW(magic, what_is_too_large_comes_without_outputs), TEST_ROW(magic, status_and_use),
-	TEST_ROW(magic, what_is_none), TEST_ROW(magic, a_kernel_that_goes_is_not_answered),
+	TEST_ROW(magic, what_is_none), TEST_ROW(magic, a_node_is_forgotten_while_the_cell_runs),
+	TEST_ROW(magic, what_cannot_be_forgotten_is_said),
+	TEST_ROW(magic, many_new_ids_are_not_listed),
+	TEST_ROW(magic, a_kernel_that_goes_while_it_forgets_is_not_answered),
+	TEST_ROW(magic, a_kernel_that_goes_is_not_answered),
 	TEST_ROW(magic, nor_one_that_waits_when_it_goes))

@@ -375,6 +375,59 @@ TEST(scribe, the_end_says_what_it_ran_in_and_what_it_waited_for)
 	fixture_free(fx);
 }
 
+/* Answers with a reply that has this metadata. */
+static void answers_with(struct fixture *fx, const char *id, const char *metadata)
+{
+	struct jmsg *m = kernel_takes(fx, id), *reply;
+	struct jmsg_source source = {.channel = CHANNEL_SHELL};
+	char header[128];
+	(void)snprintf(header, sizeof header,
+		"{\"msg_id\":\"r-%s\",\"msg_type\":\"execute_reply\",\"session\":\"%s\"}", id,
+		fake_kernel_session(fx->kernel));
+	source.part[PART_HEADER] = (struct bytes){(const uint8_t *)header, strlen(header)};
+	source.part[PART_PARENT] = m->part[PART_HEADER];
+	source.part[PART_METADATA] = (struct bytes){(const uint8_t *)metadata, strlen(metadata)};
+	source.part[PART_CONTENT] = (struct bytes){(const uint8_t *)REPLY_OK, strlen(REPLY_OK)};
+	assert_int_equal(jmsg_new(&source, false, &reply, NULL), 0);
+	say_status(fx->kernel, m, "busy");
+	fake_kernel_says_again(fx->kernel, reply);
+	say_status(fx->kernel, m, "idle");
+	fake_kernel_turn(fx->kernel);
+	jmsg_unref(reply);
+	jmsg_unref(m);
+}
+
+/* Of a guest's making: a number, or nothing. */
+TEST(scribe, the_end_says_what_memory_its_reply_told)
+{
+	static const struct {
+		const char *metadata, *fact;
+	} rows[] = {{"{\"coppice\":{\"peak_bytes\":73000000}}", ",\"peak_memory_bytes\":73000000"},
+		{"{\"coppice\":{\"peak_bytes\":1234567890123456}}", NULL},
+		{"{\"coppice\":{\"peak_bytes\":-7}}", NULL},
+		{"{\"coppice\":{\"peak_bytes\":1.5}}", NULL},
+		{"{\"coppice\":{\"peak_bytes\":\"7\"}}", NULL},
+		{"{\"coppice\":{\"peak_bytes\":[7]}}", NULL}, {"{\"coppice\":[7]}", NULL},
+		{"{\"peak_bytes\":7}", NULL}, {"{}", NULL}};
+	struct fixture *fx = recorded();
+	struct page *p = page_open(fx, "s1");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char id[8];
+		(void)snprintf(id, sizeof id, "m%zu", i);
+		execute(p, id);
+		answers_with(fx, id, rows[i].metadata);
+	}
+	advance(fx, 110);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct fake_run *run = fake_histories_run(fx->gw.histories, i);
+		assert_run(fx, i, run->request->msg_id, "ok");
+		assert_int_equal(holds(run->end, "peak_memory_bytes"), rows[i].fact != NULL);
+		assert_true(!rows[i].fact || holds(run->end, rows[i].fact));
+	}
+	page_leave(p, 0);
+	fixture_free(fx);
+}
+
 #define WANTED_ID "44444444-4444-4444-8444-444444444444"
 
 static void assert_wanted(const struct fixture *fx, size_t i, const char *history)
@@ -488,6 +541,7 @@ RUN(TEST_ROW(scribe, an_execution_is_handed_over_once_it_is_in_the_file),
 	TEST_ROW(scribe, the_next_gateway_hands_over_what_was_learnt),
 	TEST_ROW(scribe, the_next_gateway_hears_what_was_learnt_of_a_cell_that_was_over),
 	TEST_ROW(scribe, the_end_says_what_it_ran_in_and_what_it_waited_for),
+	TEST_ROW(scribe, the_end_says_what_memory_its_reply_told),
 	TEST_ROW(scribe, a_history_that_goes_on_is_named_until_its_id_is_known),
 	TEST_ROW(scribe, a_cell_that_names_another_history_is_in_the_old_one),
 	TEST_ROW(scribe, names_that_no_history_can_have),

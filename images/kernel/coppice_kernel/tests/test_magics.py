@@ -26,12 +26,15 @@ LOG = {"name": "walk", "nodes": [NODE, ROOT], "next": None}
 STATUS = {"id": "k", "history_id": None, "history": "walk", "branch": None, "node": None,
           "state_version": 3.0, "unrecorded": 1}
 
+FORGOTTEN = {"history": "h", "node": "c" * 40, "same_code": ["d" * 40], "shown_in": ["9" * 40],
+             "rewritten": [{"old": "a" * 40, "new": "c" * 40}, {"old": "e" * 40, "new": "f" * 40}]}
+
 
 @pytest.fixture
 def asked(monkeypatch):
     """(magic, what was asked, what was drawn); answers are the ones above."""
     questions, drawn = [], []
-    answers = {"log": LOG, "show": NODE, "status": STATUS, "use": {}}
+    answers = {"log": LOG, "show": NODE, "status": STATUS, "use": {}, "forget": FORGOTTEN}
 
     def ask(what, about, _timeout_s):
         questions.append((what, about))
@@ -87,13 +90,34 @@ def test_status_and_use(asked, capsys):
     assert "'a walk'" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("said", "about"), [("4", "In[4]"), ("abcd12", "abcd12")])
+def test_forget(asked, said, about):
+    run, questions, drawn = asked
+    run(f"forget {said}")
+    assert questions == [("forget", about)]
+    text = drawn[0]["text/plain"]
+    for piece in ("the node is cccccccc now", "new ids: 1;", "stands in dddddddd too", "drawn it in 99999999:",
+                  "change it",
+                  "aaaaaaaa -> cccccccc\neeeeeeee -> ffffffff"):
+        assert piece in text
+    assert ">eeeeeeee</td><td" in drawn[0]["text/html"] and ">ffffffff</td></tr>" in drawn[0]["text/html"]
+
+
+def test_forget_of_many_and_of_the_last():
+    many = {**FORGOTTEN, "rewritten": None, "same_code": [], "shown_in": []}
+    assert "All later nodes have new ids" in magics.forget_text(many)
+    assert "<table" not in magics.forget_html(many) and "same code" not in magics.forget_text(many)
+    last = {**FORGOTTEN, "rewritten": FORGOTTEN["rewritten"][:1]}
+    assert "new ids" not in magics.forget_text(last)
+
+
 def test_alone_it_tells_what_there_is(asked, capsys):
     asked[0]("")
     assert "%coppice show N" in capsys.readouterr().out and asked[1] == []
 
 
 @pytest.mark.parametrize("line", ["shwo 4", "show", "show 1 2", "use", "log 7", "status now", "show 'a",
-                                  "checkout 4"])
+                                  "checkout 4", "forget", "forget 1 2", "answer 1", "__init__ 1"])
 def test_wrong_words(asked, line):
     with pytest.raises(UsageError, match="%coppice"):
         asked[0](line)

@@ -143,3 +143,18 @@ def test_the_most_memory_of_a_cell():
     assert peak.bytes() >= before + (60 << 20)
     peak.begin()
     assert peak.bytes() < before + (60 << 20)
+
+
+def test_each_cell_of_a_burst_has_its_peak():
+    async def play(p):
+        for n in range(3):
+            p.over()
+            p.executes()
+            p.executed(request(f"m-{n}"))
+            assert (p.peak_bytes(request(f"m-{n}")) is not None) == p._peak.known
+            assert p.peak_bytes(request("another")) is None
+            p.begins()
+        p._pid = os.getpid() + 1  # a fork of the cell's
+        assert p.peak_bytes(request("m-2")) is None
+
+    played(play)
