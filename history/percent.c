@@ -9,13 +9,8 @@
 
 /* ---- writing ---- */
 
-static bool is_line_end(struct bytes text, size_t at)
-{
-	return text.data[at] == '\n' ||
-	       (text.data[at] == '\r' && at + 1 < text.len && text.data[at + 1] == '\n');
-}
-
-/* The next line from *at on, without its end; false if there is none. */
+/* The next line from *at on, without its end; false if there is none. All carriage returns before
+ * it belong to it, or a file would lose one each time that it is read. */
 static bool line_next(struct bytes text, size_t *at, struct bytes *ret_line)
 {
 	if (*at >= text.len)
@@ -24,7 +19,8 @@ static bool line_next(struct bytes text, size_t *at, struct bytes *ret_line)
 	const uint8_t *newline = memchr(begin, '\n', text.len - *at);
 	size_t len = newline ? (size_t)(newline - begin) : text.len - *at;
 	*at += len + 1;
-	len -= newline && len > 0 && begin[len - 1] == '\r';
+	while (len > 0 && begin[len - 1] == '\r')
+		len--;
 	*ret_line = (struct bytes){begin, len};
 	return true;
 }
@@ -32,8 +28,8 @@ static bool line_next(struct bytes text, size_t *at, struct bytes *ret_line)
 /* Without the blank lines at its end. */
 static struct bytes trimmed(struct bytes text)
 {
-	while (text.len > 0 && is_line_end(text, text.len - 1))
-		text.len -= text.len > 1 && text.data[text.len - 2] == '\r' ? 2 : 1;
+	while (text.len > 0 && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r'))
+		text.len--;
 	return text;
 }
 

@@ -206,6 +206,14 @@ static bool take_ipython(struct percent_state *s, struct bytes line)
 	return is;
 }
 
+/* `%%` would be a beginning behind one `# `, and stands behind two; so does whatever looks like one
+ * then. In text, and in a line that goes on with a command, any line may be so. */
+static bool stands_behind_two(struct bytes line)
+{
+	struct bytes rest;
+	return is_begin(line, &rest) || is_like_marker(line);
+}
+
 void percent_escape(struct percent_state *s, struct bytes line, struct buf *ret_text)
 {
 	bool continued = s->continued && !s->triple;
@@ -214,16 +222,19 @@ void percent_escape(struct percent_state *s, struct bytes line, struct buf *ret_
 	(void)buf_add(ret_text, line.data, escape ? indent : line.len); /* latched, as below */
 	if (!escape)
 		return;
-	(void)buf_add_text(ret_text, "# ");
+	(void)buf_add_text(ret_text, continued && stands_behind_two(line) ? "# # " : "# ");
 	(void)buf_add(ret_text, line.data + indent, line.len - indent);
 }
 
 void percent_unescape(struct percent_state *s, struct bytes line, struct buf *ret_text)
 {
+	bool continued = s->continued && !s->triple;
 	bool ipython = take_ipython(s, line);
 	struct bytes text = skip_spaces(line);
 	size_t indent = line.len - text.len, skip = 0;
-	if (begins(text, "# ") && (ipython || is_like_marker(line)))
+	if (continued && begins(text, "# # ") && is_like_marker(line))
+		skip = 4;
+	else if (begins(text, "# ") && (ipython || is_like_marker(line)))
 		skip = 2;
 	else if (begins(text, "#") && ipython)
 		skip = 1;
@@ -231,11 +242,9 @@ void percent_unescape(struct percent_state *s, struct bytes line, struct buf *re
 	(void)buf_add(ret_text, text.data + skip, text.len - skip);
 }
 
-/* `%%` would be a beginning behind one `# `, and stands behind two. */
 void percent_comment(struct bytes line, struct buf *ret_text)
 {
-	struct bytes rest;
-	bool escape = is_begin(line, &rest) || is_like_marker(line);
+	bool escape = stands_behind_two(line);
 	(void)buf_add_text(ret_text, line.len == 0 ? "#" : escape ? "# # " : "# "); /* latched */
 	(void)buf_add(ret_text, line.data, line.len);				    /* as above */
 }
