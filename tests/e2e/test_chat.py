@@ -383,6 +383,21 @@ def test_a_page_on_its_kernel_is_spared(server):
     assert server.delete(f"/api/sessions/{session['id']}").status_code == 204
 
 
+def test_a_history_that_another_kernel_went_on_in_is_spared(server):
+    """The conversation's own kernel is gone, and its history is that kernel's too."""
+    c = new_conversation(server)
+    kernel = run(server, c, "mine = 1")["kernel_id"]
+    with server.kernel("python3", env={"KERNEL_COPPICE_HISTORY": kernel}) as other:
+        with server.open(other) as page:
+            page.info()
+            assert page.run("theirs = 2").status == "ok"
+        wait(lambda: server.model(other), lambda m: m["history_id"] == kernel, within(20))
+        assert server.delete(f"/chat/conversations/{c}").status_code == 204
+        assert server.get(f"/api/kernels/{kernel}").status_code == 404
+        summaries = [n.get("summary") for n in server.json(f"/history/{kernel}")["nodes"]]
+        assert {"mine = 1", "theirs = 2"} <= set(summaries)
+
+
 def test_lists_are_paged(server):
     made = [new_conversation(server, title=f"n{i}") for i in range(5)]
     seen, cursor = [], ""
