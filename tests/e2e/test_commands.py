@@ -1,12 +1,13 @@
 """`coppice status` and `coppice doctor` beside a running gateway."""
 
 import json
+import os
 import socket
 import subprocess
 
 import pytest
 
-from gateway import Server, within
+from gateway import BUILD, Server, within
 
 
 def ask(server, command, *args, env=None):
@@ -79,6 +80,26 @@ def test_another_certificate_is_not_believed(tls_server, tmp_path):
     make_certificate(tmp_path, "coppice.example")  # the file is newer than what the server read
     result = ask(tls_server, "status")
     assert result.returncode == 1 and "does not answer" in result.stderr, result
+
+
+def test_a_second_start_is_refused_and_changes_nothing(process_server):
+    server = process_server("twice")
+    second = ask(server, "serve", "--listen", "127.0.0.1:0")
+    assert second.returncode == 1 and "in use by another gateway" in second.stderr, second
+    assert "--run-dir" in second.stderr and "--data-dir" in second.stderr, second
+    result = ask(server, "status")
+    assert result.returncode == 0 and server.url in result.stdout, result
+
+
+def test_a_data_folder_that_is_not_there_is_told_at_the_start(tmp_path):
+    program = os.environ.get("COPPICE_BIN", str(BUILD / "coppice"))
+    started = subprocess.run(
+        [program, "serve", "--listen", "127.0.0.1:0", "--data-dir", tmp_path / "data", "--run-dir",
+         tmp_path / "run", "--mount", f"books={tmp_path}/books:ro"],
+        env={"HOME": str(tmp_path)}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=within(30))
+    assert started.returncode == 1, started
+    assert f"there is no folder {tmp_path}/books: make it" in started.stderr, started
 
 
 def test_nobody_runs(process_server):
