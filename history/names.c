@@ -226,6 +226,9 @@ int find_node(struct db *db, const char *history, const struct history_question 
 	if (status == 0 && is_prefix(name))
 		status = by_was(db, history, name, ret_node, err);
 	if (status == 0)
-		return err_set(err, E_NOT_FOUND, "there is no node '%.100s' in this history", name);
+		return err_set(err, E_NOT_FOUND,
+			"there is no node '%.100s' in this history: `coppice log` lists them, as "
+			"`%%coppice log` does in a cell",
+			name);
 	return status == 1 ? 0 : status;
 }

@@ -78,7 +78,7 @@ def test_wrong_words_are_a_clear_error(client, line, words):
 
 def test_before_anything_is_recorded(client):
     run = client.run("%coppice log")
-    assert run.status == "error" and "nothing is recorded in this history yet" in run.stderr
+    assert run.status == "error" and "in this history yet: run a cell first" in run.stderr
     assert client.run("%coppice log").status == "ok"  # now that cell is
 
 

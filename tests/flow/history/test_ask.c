@@ -173,6 +173,7 @@ TEST(ask, a_node_goes_by_each_of_its_names)
 		"In[1", "abc", "zzzz", "", "0000000000000000000000000000000000000000", "' OR 1=1"};
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		assert_named(fx, wrong[i], "k1", "not_found");
+	assert_non_null(strstr(fx->why, "`coppice log` lists them"));
 	assert_named(fx, "HEAD", "k9", "not_found");
 	hfix_free(fx);
 }
