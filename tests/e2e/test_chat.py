@@ -248,6 +248,18 @@ def test_code_without_a_model(server, conversation):
     assert "repair" not in names(found) and found[-2][1]["status"] == "error"
 
 
+def test_a_refusal_is_not_to_be_repeated(process_server):
+    """Libraries repeat what comes as 503 by themselves, and here that is in vain."""
+    server = process_server("no-model")
+    url = f"/chat/conversations/{new_conversation(server)}"
+    refused = server.post(f"{url}/messages", json={"content": "Hello?"})
+    assert refused.status_code == 503 and "no model is configured" in refused.json()["message"]
+    assert refused.headers["X-Should-Retry"] == "false"
+    for path in ("messages", "executions"):
+        refused = server.post(f"{url}/{path}", json={})
+        assert (refused.status_code, refused.headers["X-Should-Retry"]) == (400, "false")
+
+
 def test_a_second_message_meanwhile_is_refused(server, model, conversation):
     model.gate.clear()
     model.will_say("Late.")
@@ -256,7 +268,8 @@ def test_a_second_message_meanwhile_is_refused(server, model, conversation):
                        timeout=within(60), headers={"Authorization": f"token {ALICE}",
                                                     "Accept": "text/event-stream"}) as first:
         assert first.status_code == 200
-        assert server.post(f"{url}/messages", json={"content": "Second"}).status_code == 409
+        second = server.post(f"{url}/messages", json={"content": "Second"})
+        assert (second.status_code, second.headers["X-Should-Retry"]) == (409, "false")
         model.gate.set()
         assert b"message.end" in b"".join(first.iter_content(None))
 
