@@ -56,7 +56,7 @@ static void remove_it(void *data, int status, struct bytes json, const struct er
 		history_remove(r->door->gw->histories, id, on_answer, r);
 		return;
 	}
-	err_set(&busy, E_BUSY, "a kernel lives on this history: end it first");
+	err_set(&busy, E_BUSY, "a kernel is on this history: end it first");
 	answer_error(r, &busy);
 }
 
