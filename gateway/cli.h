@@ -47,6 +47,7 @@ struct cli_server {
 };
 
 int server_file_write(const struct config *config, const char *url, struct err *err);
+/* If it is this process's. */
 void server_file_remove(const struct config *config);
 /* url and token override the file's when they are not NULL. E_NOT_FOUND: no server is known. */
 int cli_server_find(const struct config *config, const char *url, const char *token,

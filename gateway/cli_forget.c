@@ -32,7 +32,7 @@ static int newest(const struct cli_server *server, char *ret, size_t size, struc
 		cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(q.tree, "histories"), 0);
 	const char *id = text_of(first, "id");
 	if (status == 0 && !*id)
-		status = err_set(err, E_NOT_FOUND, "there is no history yet: nothing was run");
+		status = err_set(err, E_NOT_FOUND, "there is no history yet: run a cell first");
 	if (status == 0)
 		(void)copy_text(ret, size, id, strlen(id)); /* a uuid fits */
 	cli_questions_done(&q, 1);

@@ -154,7 +154,7 @@ static int add_newest(const struct cli_server *server, struct buf *ret_path, str
 	const char *id = cli_text_of(
 		cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(tree, "histories"), 0), "id");
 	if (status == 0 && !*id)
-		status = err_set(err, E_NOT_FOUND, "there is no history yet: nothing was run");
+		status = err_set(err, E_NOT_FOUND, "there is no history yet: run a cell first");
 	(void)cli_add_name(ret_path, id);
 	cJSON_Delete(tree);
 	cli_fetch_done(&fetch);

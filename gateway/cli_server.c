@@ -13,6 +13,7 @@
 #include "gateway/spine/owners.h"
 
 #define SERVER_FILE_MAX 16384
+#define START_ONE	"start one with `make run` or `build/coppice serve`"
 
 static int server_file_path(const struct config *config, char ret_path[PATH_MAX], struct err *err)
 {
@@ -53,13 +54,6 @@ int server_file_write(const struct config *config, const char *url, struct err *
 	return status != 0 ? status : file_write(path, text.data, text.len, err);
 }
 
-void server_file_remove(const struct config *config)
-{
-	char path[PATH_MAX];
-	if (server_file_path(config, path, NULL) == 0)
-		(void)unlink(path); /* a stale file is recognised by its pid */
-}
-
 static void copy_member(const cJSON *tree, const char *name, char *to, size_t size)
 {
 	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(tree, name));
@@ -87,19 +81,15 @@ static int read_token(const char *token_file, char *ret_token, size_t size, stru
 	return status;
 }
 
-static int read_server_file(
-	const struct config *config, struct cli_server *ret, char *token_file, struct err *err)
+/* token_file has PATH_MAX bytes. E_NOT_FOUND: there is none. */
+static int read_server_file(const struct config *config, char path[PATH_MAX],
+	struct cli_server *ret, char *token_file, struct err *err)
 {
-	char path[PATH_MAX];
 	AUTO(buf_done) struct buf text;
 	buf_init(&text, SERVER_FILE_MAX);
 	int status = server_file_path(config, path, err);
 	if (status == 0)
 		status = file_read(path, &text, err);
-	if (status == E_NOT_FOUND)
-		return err_set(err, E_NOT_FOUND,
-			"no gateway runs with the data folder %s; start it with: coppice serve",
-			config->data_dir);
 	if (status != 0)
 		return status;
 	cJSON *tree = cJSON_ParseWithLength((const char *)text.data, text.len);
@@ -108,13 +98,31 @@ static int read_server_file(
 	copy_member(tree, "tls_cert", ret->ca_file, sizeof ret->ca_file);
 	ret->pid = (long)cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(tree, "pid"));
 	cJSON_Delete(tree);
-	if (!*ret->url || ret->pid <= 0)
-		return err_set(err, E_INVALID, "%s is malformed", path);
-	if (kill((pid_t)ret->pid, 0) != 0 && errno == ESRCH)
+	return *ret->url && ret->pid > 0 ? 0 : err_set(err, E_INVALID, "%s is malformed", path);
+}
+
+/* A start that was refused, because another gateway has the folders, leaves that one's. */
+void server_file_remove(const struct config *config)
+{
+	struct cli_server found = {0};
+	char path[PATH_MAX], token_file[PATH_MAX];
+	if (read_server_file(config, path, &found, token_file, NULL) == 0 && found.pid == getpid())
+		(void)unlink(path); /* a stale file is recognised by its pid */
+}
+
+static int find_running(
+	const struct config *config, struct cli_server *ret, char *token_file, struct err *err)
+{
+	char path[PATH_MAX];
+	int status = read_server_file(config, path, ret, token_file, err);
+	if (status == E_NOT_FOUND)
 		return err_set(err, E_NOT_FOUND,
-			"the gateway of %s (pid %ld) runs no more; start it with: coppice serve",
-			config->data_dir, ret->pid);
-	return 0;
+			"no gateway runs with the data folder %s; " START_ONE, config->data_dir);
+	if (status == 0 && kill((pid_t)ret->pid, 0) != 0 && errno == ESRCH)
+		return err_set(err, E_NOT_FOUND,
+			"the gateway of %s (pid %ld) runs no more; " START_ONE, config->data_dir,
+			ret->pid);
+	return status;
 }
 
 /* A certificate for the name that others use says nothing of the address that we ask: it must be
@@ -142,7 +150,7 @@ int cli_server_find(const struct config *config, const char *url, const char *to
 	(void)copy_text(token_file, sizeof token_file, config->token_file,
 		strlen(config->token_file)); /* a path that long cannot be opened either */
 	if (!url) {
-		int status = read_server_file(config, &found, token_file, err);
+		int status = find_running(config, &found, token_file, err);
 		if (status != 0)
 			return status;
 		found.any_name = *found.ca_file && is_address(found.url);

@@ -158,10 +158,14 @@ static int answer_list(
 	int status = read_list_cursor(q->cursor, &from, err);
 	if (status == 0)
 		status = db_ask(a->db,
-			"SELECT h.id, h.name, s.kernel_id, s.branch, s.node, h.node_count,"
-			" h.created_us, h.activity_us FROM histories h"
+			"SELECT h.id, h.name, s.kernel_id, coalesce(s.branch, r.branch),"
+			" coalesce(s.node, r.node), h.node_count, h.created_us, h.activity_us"
+			" FROM histories h"
 			" LEFT JOIN session_states s ON s.kernel_id = (SELECT kernel_id FROM"
 			" session_states WHERE history = h.id ORDER BY activity_us DESC LIMIT 1)"
+			" LEFT JOIN execution_records r ON s.kernel_id IS NULL AND r.seq ="
+			" (SELECT seq FROM execution_records WHERE history = h.id AND"
+			" kind <> 'root' ORDER BY seq DESC LIMIT 1)" /* all went on elsewhere */
 			" WHERE (?1 IS NULL OR h.owner = ?1)"
 			" AND (h.activity_us, h.id) < (?2, ?3)"
 			" ORDER BY h.activity_us DESC, h.id DESC LIMIT ?4",

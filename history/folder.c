@@ -25,8 +25,10 @@ int folder_lock(const char *folder, int *ret_fd, struct err *err)
 	if (fd < 0)
 		return err_set(err, E_IO, "%s cannot be opened: %s", path, strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		status = err_set(
-			err, E_UNAVAILABLE, "another process has the histories in %s", folder);
+		status = err_set(err, E_UNAVAILABLE,
+			"another process has the histories in %s: end it, or give another "
+			"--data-dir",
+			folder);
 		(void)close(fd); /* nothing was written */
 		return status;
 	}

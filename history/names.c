@@ -83,6 +83,18 @@ static int by_branch(struct db *db, const char *history, const char *name,
 	return status == 0 ? one_node(rows, ret_node, err) : status;
 }
 
+/* Of a history whose kernels all went on in others. */
+static int by_last(
+	struct db *db, const char *history, char ret_node[HISTORY_NODE_SIZE], struct err *err)
+{
+	AUTO(db_endp) struct db_rows *rows = NULL;
+	int status = db_ask(db,
+		"SELECT node FROM execution_records WHERE history = ? AND kind <> 'root'"
+		" ORDER BY seq DESC LIMIT 1",
+		DB_VALUES(DB_T(history)), &rows, err);
+	return status == 0 ? one_node(rows, ret_node, err) : status;
+}
+
 static int by_head(struct db *db, const char *history, const char *kernel_id,
 	char ret_node[HISTORY_NODE_SIZE], struct err *err)
 {
@@ -187,6 +199,8 @@ static int by_head_name(struct db *db, const char *history, const struct history
 	if (!is_head && !is_count)
 		return 0;
 	int status = by_head(db, history, question->kernel_id, ret_node, err);
+	if (status == 0 && !question->kernel_id)
+		status = by_last(db, history, ret_node, err);
 	if (status != 1 || (is_head && name[4] == '\0'))
 		return status;
 	const char *digits = is_head ? name + 5 : name + 3;
@@ -212,6 +226,9 @@ int find_node(struct db *db, const char *history, const struct history_question 
 	if (status == 0 && is_prefix(name))
 		status = by_was(db, history, name, ret_node, err);
 	if (status == 0)
-		return err_set(err, E_NOT_FOUND, "there is no node '%.100s' in this history", name);
+		return err_set(err, E_NOT_FOUND,
+			"there is no node '%.100s' in this history: `coppice log` lists them, as "
+			"`%%coppice log` does in a cell",
+			name);
 	return status == 1 ? 0 : status;
 }

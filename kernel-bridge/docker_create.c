@@ -1,9 +1,11 @@
 #include "kernel-bridge/docker_create.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define GUEST_USER "1000:1000"
 #define GUEST_HOME "/home/coppice"
@@ -96,6 +98,17 @@ static int parse_mount(const char *item, struct mount *ret, struct err *err)
 	return 0;
 }
 
+/* Only what is certainly not there: the engine may reach folders that we may not look at. */
+static int find_mounted(const struct mount *m, struct err *err)
+{
+	struct stat st;
+	if (stat(m->path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR))
+		return 0;
+	return err_set(err, E_INVALID,
+		"--mount %s=%s:ro: there is no folder %s: make it, or name another", m->name,
+		m->path, m->path);
+}
+
 int docker_mounts_check(const struct config *config, struct err *err)
 {
 	char item[MOUNT_MAX];
@@ -109,6 +122,9 @@ int docker_mounts_check(const struct config *config, struct err *err)
 			return err_set(err, E_INVALID, "--mount: the name %s comes twice", m.name);
 		if (!cJSON_AddTrueToObject(seen, m.name))
 			return err_set(err, E_NOMEM, "--mount: out of memory");
+		rc = find_mounted(&m, err);
+		if (rc < 0)
+			return rc;
 	}
 	return 0;
 }

@@ -29,7 +29,8 @@ struct docker_create {
 int docker_create_body(const struct docker_create *c, struct cJSON **ret, struct err *err);
 /* {"NanoCpus": n}, for the update call once a kernel is ready. */
 struct cJSON *docker_update_body(const struct config *config);
-/* E_INVALID: an item of --mount is not NAME=PATH:ro, or a name comes twice. */
+/* E_INVALID: an item of --mount is not NAME=PATH:ro, a name comes twice, or the folder is not
+ * there. */
 int docker_mounts_check(const struct config *config, struct err *err);
 
 /* Our seccomp profile (images/kernel/seccomp.json), NUL-ended. */

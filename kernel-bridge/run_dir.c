@@ -58,7 +58,10 @@ static int lock_folder(const char *path, int *ret_fd, struct err *err)
 	if (fd < 0)
 		return err_set(err, E_IO, "run folder %s: %s", path, strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, E_CONFLICT, "run folder %s is in use by another gateway", path);
+		return err_set(err, E_CONFLICT,
+			"run folder %s is in use by another gateway: end that one, or give this "
+			"one folders of its own (--run-dir and --data-dir)",
+			path);
 	*ret_fd = fd;
 	fd = -1;
 	return 0;

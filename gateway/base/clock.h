@@ -31,5 +31,8 @@ bool timer_running(const struct timer *t);
 /* "2026-11-30T08:54:23.123456Z": six digits and Z, always (JS-proxy's fixed pattern). */
 #define CLOCK_STAMP_SIZE 28
 void clock_stamp(int64_t wall_us, char ret_text[CLOCK_STAMP_SIZE]);
+/* "2026-11-30T08:54:23.123456Z", or with a zone like +01:00. False: it is none, or of an unknown
+ * zone. */
+bool clock_stamp_read(const char *text, int64_t *ret_wall_us);
 
 #endif

@@ -1,6 +1,7 @@
 /* What the real and the fake clock share. */
 #include "gateway/base/clock.h"
 
+#include <ctype.h>
 #include <time.h>
 
 void timer_init(struct timer *t, void (*fire)(struct timer *t))
@@ -47,4 +48,21 @@ void clock_stamp(int64_t wall_us, char ret_text[CLOCK_STAMP_SIZE])
 	at = put_digits(at, (unsigned)us, 6);
 	*at++ = 'Z';
 	*at = '\0';
+}
+
+bool clock_stamp_read(const char *text, int64_t *ret_wall_us)
+{
+	struct tm tm = {0}, zone = {0};
+	int64_t us = 0;
+	const char *at = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (at && *at == '.') {
+		at++;
+		for (int64_t unit = 100000; isdigit((unsigned char)*at); at++, unit /= 10)
+			us += unit * (*at - '0');
+	}
+	const char *end = at ? strptime(at, "%z", &zone) : NULL;
+	if (!end || *end != '\0')
+		return false;
+	*ret_wall_us = ((int64_t)timegm(&tm) - zone.tm_gmtoff) * 1000000 + us;
+	return true;
 }

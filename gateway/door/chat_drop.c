@@ -14,6 +14,7 @@
 
 struct drop {
 	struct gateway *gw;
+	const struct owner *owner; /* NULL: the tokens name it no more, so it has no kernels */
 	char kernel_id[UUID_SIZE];
 	struct timer again;
 	unsigned tries;
@@ -50,12 +51,14 @@ static void on_removed(void *data, int status, struct bytes json, const struct e
 		end(d, status == 0 || status == E_NOT_FOUND ? NULL : err);
 }
 
-/* The history of a kernel that has run nothing, or of which nothing is recorded, is none. */
+/* The history of a kernel that has run nothing, or of which nothing is recorded, is none. One that
+ * another kernel went on in is that one's too, and stays. */
 static void remove_history(struct drop *d)
 {
-	if (!d->gw->histories)
+	const struct kernels *ks = d->gw->kernels;
+	if (!d->gw->histories || kernels_hold_history(ks, d->owner, d->kernel_id, d->kernel_id))
 		end(d, NULL);
-	else if (kernels_hold_history(d->gw->kernels, d->kernel_id))
+	else if (kernels_hold_history(ks, d->owner, d->kernel_id, NULL))
 		try_again(d);
 	else
 		history_remove(d->gw->histories, d->kernel_id, on_removed, d);
@@ -106,7 +109,7 @@ void chat_drop(void *data, const char *owner, const char *kernel_id,
 	struct desk *desk;
 	struct drop *d = xcalloc(1, sizeof *d);
 	const struct owner *o = owner_of(gw, owner);
-	*d = (struct drop){.gw = gw, .cb = cb, .cb_data = cb_data};
+	*d = (struct drop){.gw = gw, .owner = o, .cb = cb, .cb_data = cb_data};
 	(void)copy_text(
 		d->kernel_id, sizeof d->kernel_id, kernel_id, strlen(kernel_id)); /* a uuid */
 	timer_init(&d->again, on_again);

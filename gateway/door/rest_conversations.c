@@ -241,6 +241,8 @@ static void say(struct call *r, const char *key, bool model)
 	if (status == 0)
 		return;
 	listening_free(l);
+	/* Libraries say it again by themselves: in vain, or behind the answer under way. */
+	answer_header(r, "X-Should-Retry", "false");
 	answer_error(r, &err);
 }
 

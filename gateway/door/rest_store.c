@@ -52,11 +52,11 @@ static void remove_it(void *data, int status, struct bytes json, const struct er
 	char id[64];
 	if (!id_of(r, status, json, err, id))
 		return;
-	if (!kernels_hold_history(r->door->gw->kernels, id)) {
+	if (!kernels_hold_history(r->door->gw->kernels, r->owner, id, NULL)) {
 		history_remove(r->door->gw->histories, id, on_answer, r);
 		return;
 	}
-	err_set(&busy, E_BUSY, "a kernel lives on this history: end it first");
+	err_set(&busy, E_BUSY, "a kernel is on this history: end it first");
 	answer_error(r, &busy);
 }
 

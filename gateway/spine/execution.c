@@ -171,6 +171,31 @@ static void read_reply(struct execution *x, const struct jmsg *reply)
 	x->stops_queue = x->status == EXECUTION_ERROR && stop_on_error(x->request->msg);
 }
 
+/* 0: it has none. */
+static int64_t stamp_in(struct bytes part, const char *key)
+{
+	struct json_want want = {.key = key};
+	char text[64];
+	int64_t us = 0;
+	bool is_there = json_scan(part, &want, 1, NULL) == 0 &&
+			json_text(want.value, text, sizeof text) && clock_stamp_read(text, &us);
+	return is_there ? us : 0;
+}
+
+/* When it ran is the kernel's to say: what came within a turn of a loop that had other things to do
+ * was read in the same moment. Its word counts if all of it lies between the sending and now. */
+static void read_times(struct execution *x, const struct jmsg *reply)
+{
+	int64_t from = stamp_in(reply->part[PART_METADATA], "started");
+	int64_t to = stamp_in(reply->part[PART_HEADER], "date");
+	if (from == 0)
+		from = x->busy_us;
+	if (from < x->sent_us || to < from || to > clock_wall_us(x->desk->gw->clock))
+		return;
+	x->running_us = from;
+	x->ended_us = to;
+}
+
 void execution_saw(struct execution *x, const struct jmsg *m, uint64_t number)
 {
 	x->last = number;
@@ -178,8 +203,11 @@ void execution_saw(struct execution *x, const struct jmsg *m, uint64_t number)
 		read_reply(x, m);
 	if (x->running_us == 0) {
 		x->running_us = clock_wall_us(x->desk->gw->clock);
+		x->busy_us = stamp_in(m->part[PART_HEADER], "date");
 		if (x->request && x->request->row)
 			x->request->row->is_running = true;
 		execution_step(x);
 	}
+	if (m->channel == CHANNEL_SHELL)
+		read_times(x, m);
 }

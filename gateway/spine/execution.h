@@ -46,6 +46,8 @@ struct execution {
 	uint64_t first, last;	 /* numbers of its range in the journal; 0: nothing */
 	unsigned queue_position; /* executions of its lane that were before it when it came */
 	int64_t accepted_us, sent_us, running_us, done_us;
+	int64_t busy_us;     /* of its first sign, by the kernel's clock; 0: not said */
+	int64_t ended_us;    /* by the kernel's clock; 0: it said nothing that can be */
 	bool free_lane;	     /* the queue lets it go */
 	bool silent_kernel;  /* a half was missing and was synthesised */
 	bool stops_queue;    /* it failed, and stop_on_error was not false */

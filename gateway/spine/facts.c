@@ -79,7 +79,7 @@ static void add_facts(
 	(void)buf_addf(b,
 		",\"accepted_us\":%lld,\"sent_us\":%lld,\"running_us\":%lld,\"done_us\":%lld",
 		(long long)x->accepted_us, (long long)x->sent_us, (long long)x->running_us,
-		(long long)now_us);
+		(long long)(x->ended_us > 0 ? x->ended_us : now_us));
 	(void)buf_addf(b, ",\"queue_position\":%u,\"environment\":", x->queue_position);
 	(void)buf_add_json_string(b, environment, strlen(environment));
 	add_history(b, x->history);

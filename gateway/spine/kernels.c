@@ -143,17 +143,27 @@ void kernels_unlist(struct desk *d)
 	list_append(&d->kernels->unlisted, &d->link);
 }
 
-static bool holds_history(const struct list *desks, const char *history)
+static bool is_on(const struct desk *d, const char *history)
 {
-	LIST_EACH (at, desks)
-		if (strcmp(CONTAINER_OF(at, struct desk, link)->id, history) == 0)
+	return strcmp(d->id, history) == 0 || strcmp(scribe_history(d), history) == 0;
+}
+
+static bool holds_history(
+	const struct list *desks, const struct owner *owner, const char *history, const char *but)
+{
+	LIST_EACH (at, desks) {
+		const struct desk *d = CONTAINER_OF(at, struct desk, link);
+		if (d->owner == owner && is_on(d, history) && !(but && strcmp(d->id, but) == 0))
 			return true;
+	}
 	return false;
 }
 
-bool kernels_hold_history(const struct kernels *ks, const char *history)
+bool kernels_hold_history(
+	const struct kernels *ks, const struct owner *owner, const char *history, const char *but)
 {
-	return holds_history(&ks->desks, history) || holds_history(&ks->unlisted, history);
+	return holds_history(&ks->desks, owner, history, but) ||
+	       holds_history(&ks->unlisted, owner, history, but);
 }
 
 void kernels_freed(struct kernels *ks)

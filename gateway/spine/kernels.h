@@ -56,8 +56,10 @@ int kernels_no_spec(const struct kernels *ks, int code, const char *name, struct
 /* Another owner's id is E_NOT_FOUND; a holder of SCOPE_ADMIN does not see others' here either. */
 int kernels_find(struct kernels *ks, const struct owner *owner, const char *id, struct desk **ret,
 	struct err *err);
-/* A kernel records in that history, or ends and has not done so with all that it ran. */
-bool kernels_hold_history(const struct kernels *ks, const char *history);
+/* A kernel of that owner began the history or goes on in it, and lives, or ends and has not
+ * recorded all that it ran. `but` is the id of one that does not count, or NULL. */
+bool kernels_hold_history(
+	const struct kernels *ks, const struct owner *owner, const char *history, const char *but);
 /* Array of kernel models of that owner; caller owns the tree. */
 struct cJSON *kernels_list(const struct kernels *ks, const struct owner *owner);
 size_t kernels_count(const struct kernels *ks, const struct owner *owner); /* NULL: all */

@@ -125,7 +125,8 @@ static void on_answer(void *data, int status, struct bytes json, const struct er
 		return;
 	}
 	if (d && status == E_NOT_FOUND)
-		say(d, m->id, "not_found", "nothing is recorded in this history yet");
+		say(d, m->id, "not_found",
+			"nothing is recorded in this history yet: run a cell first");
 	else if (d && status != 0)
 		say_err(d, m->id, err);
 	else if (d && m->missed.code != 0)

@@ -248,6 +248,18 @@ def test_code_without_a_model(server, conversation):
     assert "repair" not in names(found) and found[-2][1]["status"] == "error"
 
 
+def test_a_refusal_is_not_to_be_repeated(process_server):
+    """Libraries repeat what comes as 503 by themselves, and here that is in vain."""
+    server = process_server("no-model")
+    url = f"/chat/conversations/{new_conversation(server)}"
+    refused = server.post(f"{url}/messages", json={"content": "Hello?"})
+    assert refused.status_code == 503 and "no model is configured" in refused.json()["message"]
+    assert refused.headers["X-Should-Retry"] == "false"
+    for path in ("messages", "executions"):
+        refused = server.post(f"{url}/{path}", json={})
+        assert (refused.status_code, refused.headers["X-Should-Retry"]) == (400, "false")
+
+
 def test_a_second_message_meanwhile_is_refused(server, model, conversation):
     model.gate.clear()
     model.will_say("Late.")
@@ -256,7 +268,8 @@ def test_a_second_message_meanwhile_is_refused(server, model, conversation):
                        timeout=within(60), headers={"Authorization": f"token {ALICE}",
                                                     "Accept": "text/event-stream"}) as first:
         assert first.status_code == 200
-        assert server.post(f"{url}/messages", json={"content": "Second"}).status_code == 409
+        second = server.post(f"{url}/messages", json={"content": "Second"})
+        assert (second.status_code, second.headers["X-Should-Retry"]) == (409, "false")
         model.gate.set()
         assert b"message.end" in b"".join(first.iter_content(None))
 
@@ -381,6 +394,21 @@ def test_a_page_on_its_kernel_is_spared(server):
     assert server.model(kernel)["execution_state"] == "idle"
     assert server.get(f"/history/{kernel}").status_code == 200
     assert server.delete(f"/api/sessions/{session['id']}").status_code == 204
+
+
+def test_a_history_that_another_kernel_went_on_in_is_spared(server):
+    """The conversation's own kernel is gone, and its history is that kernel's too."""
+    c = new_conversation(server)
+    kernel = run(server, c, "mine = 1")["kernel_id"]
+    with server.kernel("python3", env={"KERNEL_COPPICE_HISTORY": kernel}) as other:
+        with server.open(other) as page:
+            page.info()
+            assert page.run("theirs = 2").status == "ok"
+        wait(lambda: server.model(other), lambda m: m["history_id"] == kernel, within(20))
+        assert server.delete(f"/chat/conversations/{c}").status_code == 204
+        assert server.get(f"/api/kernels/{kernel}").status_code == 404
+        summaries = [n.get("summary") for n in server.json(f"/history/{kernel}")["nodes"]]
+        assert {"mine = 1", "theirs = 2"} <= set(summaries)
 
 
 def test_lists_are_paged(server):

@@ -75,6 +75,23 @@ def test_a_name_that_is_none(server, name):
     assert r.status_code == 400 and "history" in r.json()["message"]
 
 
+def test_it_is_not_removed_under_a_kernel_that_goes_on_in_it(server):
+    first = run_in(server, "", "one = 1")
+    wait(lambda: server.get(f"/api/kernels/{first}").status_code, lambda s: s == 404, within(20))
+    with server.kernel("python3", env={NAME: first}) as kernel_id:
+        with server.open(kernel_id) as c:
+            c.info()
+            for code in ("two = 2", "three = two"):
+                busy = server.delete(f"/history/{first}")
+                assert (busy.status_code, busy.json()["reason"]) == (409, "busy"), busy.text
+                assert c.run(code).status == "ok"
+        assert [n["summary"] for n in executions(recorded(server, first, 3))] == [
+            "one = 1", "two = 2", "three = two"]
+    gone = wait(lambda: server.delete(f"/history/{first}"), lambda r: r.status_code != 409,
+                within(20))
+    assert gone.status_code == 200, gone.text
+
+
 def test_through_a_kill(docker_server):
     server = docker_server("continue")
     kernel_id = server.start_kernel("python3", env={NAME: "walk"})

@@ -78,12 +78,12 @@ def test_wrong_words_are_a_clear_error(client, line, words):
 
 def test_before_anything_is_recorded(client):
     run = client.run("%coppice log")
-    assert run.status == "error" and "nothing is recorded in this history yet" in run.stderr
+    assert run.status == "error" and "in this history yet: run a cell first" in run.stderr
     assert client.run("%coppice log").status == "ok"  # now that cell is
 
 
 def test_use_goes_on_in_another_history(server, talk):
-    _, c = talk
+    kernel_id, c = talk
     name = f"walk {uuid.uuid4()}"
     assert c.run("before = 1").status == "ok"
     run = c.execute(f"%coppice use '{name}'")
@@ -91,6 +91,12 @@ def test_use_goes_on_in_another_history(server, talk):
     assert c.collect(run, within(30)).status == "ok" and c.collect(after, within(30)).status == "ok"
     assert [n["summary"] for n in executions(recorded(server, name, 1))] == ["after = before"]
     assert "after = before" in drawn(c.run("%coppice log"))["text/plain"]
+    # The one that it left has a HEAD, as whoever looks there expects.
+    left = server.json(f"/history/{kernel_id}/nodes/HEAD")
+    assert left["summary"] == f"%coppice use '{name}'"
+    assert server.get(f"/history/{kernel_id}/export").status_code == 200
+    (row,) = [h for h in server.json("/history")["histories"] if h["id"] == kernel_id]
+    assert row["head"] == left["id"]
 
 
 @pytest.mark.parametrize("name", ["python3", "newest"])

@@ -96,7 +96,7 @@ static void cli_server_is_found_by_its_file(void **state)
 	struct err err;
 	struct stat st;
 	assert_int_equal(cli_server_find(&fx->config, NULL, NULL, &found, &err), E_NOT_FOUND);
-	assert_non_null(strstr(err.text, "coppice serve"));
+	assert_non_null(strstr(err.text, "`make run` or `build/coppice serve`"));
 	assert_int_equal(server_file_write(&fx->config, "http://127.0.0.1:5", &err), 0);
 	assert_int_equal(stat(fx->server, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
@@ -109,6 +109,17 @@ static void cli_server_is_found_by_its_file(void **state)
 	assert_string_equal(found.token, "ttt");
 	server_file_remove(&fx->config);
 	assert_int_equal(cli_server_find(&fx->config, NULL, NULL, &found, &err), E_NOT_FOUND);
+}
+
+static void cli_server_file_of_another_is_left(void **state)
+{
+	static const char others[] = "{\"url\":\"http://127.0.0.1:6\",\"pid\":1}";
+	struct fixture *fx = *state;
+	struct cli_server found;
+	assert_int_equal(file_write(fx->server, others, strlen(others), NULL), 0);
+	server_file_remove(&fx->config);
+	assert_int_equal(cli_server_find(&fx->config, NULL, "t", &found, NULL), 0);
+	assert_string_equal(found.url, "http://127.0.0.1:6");
 }
 
 static void cli_server_file_names_the_certificate(void **state)
@@ -195,6 +206,7 @@ int main(void)
 		TEST_ROW(cli, a_missing_value_is_empty),
 		TEST_ROW(cli, urls_are_reachable_ones),
 		ROW(server_is_found_by_its_file),
+		ROW(server_file_of_another_is_left),
 		ROW(server_file_names_the_certificate),
 		ROW(server_file_may_be_stale_or_malformed),
 		ROW(makes_no_token_file),

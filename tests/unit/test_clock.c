@@ -186,7 +186,34 @@ TEST(clock, stamps)
 	assert_int_equal(strlen(text), CLOCK_STAMP_SIZE - 1);
 }
 
+TEST(clock, stamps_are_read)
+{
+	static const struct {
+		const char *text;
+		int64_t us; /* -1: it is none */
+	} rows[] = {
+		{"1970-01-01T00:00:00.000000Z", 0},
+		{"2026-11-30T08:54:23.123456Z", INT64_C(1796028863123456)},
+		{"2026-11-30T09:54:23.123456+01:00", INT64_C(1796028863123456)},
+		{"2026-11-30T08:54:23Z", INT64_C(1796028863000000)},
+		{"2026-11-30T08:54:23.1Z", INT64_C(1796028863100000)},
+		{"2026-11-30T08:54:23.123456789Z", INT64_C(1796028863123456)},
+		{"2026-11-30T08:54:23.123456", -1},
+		{"2026-11-30", -1},
+		{"2026-11-30T08:54:23.123456Zx", -1},
+		{"2026-13-30T08:54:23.123456Z", -1},
+		{"", -1},
+	};
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		int64_t us = -1;
+		bool is_one = clock_stamp_read(rows[i].text, &us);
+		if (us != rows[i].us || is_one != (us >= 0))
+			fail_msg("%s: %lld", rows[i].text, (long long)us);
+	}
+}
+
 RUN(TEST_ROW(clock, fires_in_order_of_due_time), TEST_ROW(clock, stop_and_restart),
 	TEST_ROW(clock, callbacks_may_start_and_stop),
 	TEST_ROW(clock, close_in_a_callback_drops_the_rest),
-	TEST_ROW(clock, many_timers_keep_order), TEST_ROW(clock, stamps))
+	TEST_ROW(clock, many_timers_keep_order), TEST_ROW(clock, stamps),
+	TEST_ROW(clock, stamps_are_read))

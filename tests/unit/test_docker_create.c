@@ -1,6 +1,7 @@
 #include "kernel-bridge/docker_create.h"
 
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/lib/test.h"
@@ -149,8 +150,24 @@ TEST(docker_create, refuses_mounts_that_it_does_not_understand)
 		if (docker_mounts_check(&config, NULL) != E_INVALID)
 			fail_msg("taken: %s", bad[i]);
 	}
-	const struct config good = some_config("x=/a:ro,y=/b:ro");
+	const struct config good = some_config("x=/proc:ro,y=/dev/null:ro");
 	assert_int_equal(docker_mounts_check(&good, NULL), 0);
+}
+
+/* Else each kernel would die at its start, and only the log would know why. */
+TEST(docker_create, refuses_mounts_that_are_not_there)
+{
+	static const char *const bad[] = {"/proc/none", "/dev/null/below"};
+	char item[64];
+	struct err err;
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		(void)snprintf(item, sizeof(item), "x=/proc:ro,books=%s:ro", bad[i]);
+		const struct config config = some_config(item);
+		assert_int_equal(docker_mounts_check(&config, &err), E_INVALID);
+		assert_non_null(strstr(err.text, bad[i]));
+		assert_non_null(strstr(err.text, "--mount books="));
+	}
 }
 
 TEST(docker_create, foreign_kernels_get_a_command_and_a_small_tmpfs)
@@ -175,4 +192,5 @@ RUN(TEST_ROW(docker_create, builds_the_whole_wall),
 	TEST_ROW(docker_create, sets_the_limits), TEST_ROW(docker_create, labels_are_run_and_slot),
 	TEST_ROW(docker_create, mounts_are_read_only),
 	TEST_ROW(docker_create, refuses_mounts_that_it_does_not_understand),
+	TEST_ROW(docker_create, refuses_mounts_that_are_not_there),
 	TEST_ROW(docker_create, foreign_kernels_get_a_command_and_a_small_tmpfs))

@@ -93,6 +93,36 @@ TEST(ask, a_kernel_goes_on_in_a_history_of_its_owner)
 	hfix_free(fx);
 }
 
+/* A kernel stands in one history; the one that it left has a HEAD all the same. */
+TEST(ask, a_history_that_its_kernel_left_has_a_head)
+{
+	struct hfix *fx = hfix_new();
+	run_in(fx, "ada", HISTORY_A, NULL, "a1");
+	struct tape *left = run_in(fx, "ada", HISTORY_A, NULL, "a2");
+	struct tape *there = run_in(fx, "ada", HISTORY_A, "walk", "w1");
+	assert_string_not_equal(there->history, HISTORY_A);
+	assert_named(fx, "HEAD", NULL, left->node);
+	assert_named(fx, "In[1]", NULL, left->node);
+	struct history_question q = {.what = HISTORY_NODE, .history = "walk", .node = "HEAD"};
+	cJSON *tree = ask_tree(fx, &q);
+	assert_string_equal(text_at(tree, "id"), there->node);
+	cJSON_Delete(tree);
+	q = (struct history_question){.what = HISTORY_LIST};
+	tree = ask_tree(fx, &q);
+	const cJSON *row, *rows = cJSON_GetObjectItem(tree, "histories");
+	assert_int_equal(cJSON_GetArraySize(rows), 2);
+	cJSON_ArrayForEach (row, rows) {
+		bool is_left = strcmp(text_at(row, "id"), HISTORY_A) == 0;
+		assert_string_equal(text_at(row, "head"), is_left ? left->node : there->node);
+		assert_string_equal(text_at(row, "branch"), "main");
+		assert_int_equal(cJSON_IsNull(cJSON_GetObjectItem(row, "kernel_id")), is_left);
+	}
+	cJSON_Delete(tree);
+	q = (struct history_question){.what = HISTORY_EXPORT, .history = HISTORY_A};
+	assert_int_equal(ask(fx, &q), 0);
+	hfix_free(fx);
+}
+
 /* Clients may choose a kernel's id. */
 TEST(ask, an_id_that_another_owner_has_leads_nowhere)
 {
@@ -143,6 +173,7 @@ TEST(ask, a_node_goes_by_each_of_its_names)
 		"In[1", "abc", "zzzz", "", "0000000000000000000000000000000000000000", "' OR 1=1"};
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		assert_named(fx, wrong[i], "k1", "not_found");
+	assert_non_null(strstr(fx->why, "`coppice log` lists them"));
 	assert_named(fx, "HEAD", "k9", "not_found");
 	hfix_free(fx);
 }
@@ -366,6 +397,7 @@ TEST(ask, each_question_is_answered_once_at_the_close_too)
 }
 
 RUN(TEST_ROW(ask, a_kernel_goes_on_in_a_history_of_its_owner),
+	TEST_ROW(ask, a_history_that_its_kernel_left_has_a_head),
 	TEST_ROW(ask, an_id_that_another_owner_has_leads_nowhere),
 	TEST_ROW(ask, a_node_goes_by_each_of_its_names),
 	TEST_ROW(ask, a_prefix_of_two_nodes_is_ambiguous),

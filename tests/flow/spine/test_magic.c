@@ -41,7 +41,7 @@ TEST(magic, a_log_is_of_its_own_history_and_owner)
 	fake_kernel_ask(fx->kernel, 9, "show", "HEAD");
 	assert_true(fake_histories_tell(fx->gw.histories, NULL));
 	assert_true(fake_histories_tell(fx->gw.histories, NULL));
-	assert_answer(fx, 9, "not_found nothing is recorded");
+	assert_answer(fx, 9, "not_found nothing is recorded in this history yet: run a cell first");
 	fixture_free(fx);
 }
 

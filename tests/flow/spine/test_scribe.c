@@ -173,17 +173,17 @@ TEST(scribe, a_kernel_that_is_ended_leaves_its_journal_until_all_is_recorded)
 	jmsg_unref(kernel_takes(fx, "a"));
 	char id[UUID_SIZE];
 	(void)snprintf(id, sizeof id, "%s", fx->desk->id);
-	assert_true(kernels_hold_history(fx->gw.kernels, id));
-	assert_false(kernels_hold_history(fx->gw.kernels, "another"));
+	assert_true(kernels_hold_history(fx->gw.kernels, &fx->owner, id, NULL));
+	assert_false(kernels_hold_history(fx->gw.kernels, &fx->owner, "another", NULL));
 	desk_end(fx->desk, "", NULL, NULL);
 	page_leave(p, 0);
 	advance(fx, 110);
 	assert_int_equal(files_left(fx), 1);
-	assert_true(kernels_hold_history(fx->gw.kernels, id));
+	assert_true(kernels_hold_history(fx->gw.kernels, &fx->owner, id, NULL));
 	say_yes(fx);
 	settle(fx);
 	assert_int_equal(files_left(fx), 0);
-	assert_false(kernels_hold_history(fx->gw.kernels, id));
+	assert_false(kernels_hold_history(fx->gw.kernels, &fx->owner, id, NULL));
 	assert_run(fx, 0, "a", "died");
 	fixture_free(fx);
 }
