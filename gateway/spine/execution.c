@@ -58,6 +58,16 @@ void execution_free(struct execution *x)
 	free(x);
 }
 
+struct execution *execution_find(const struct desk *d, const char *msg_id)
+{
+	LIST_EACH (at, &d->executions) {
+		struct execution *x = CONTAINER_OF(at, struct execution, link);
+		if (!x->repeats && strcmp(x->msg_id, msg_id) == 0)
+			return x;
+	}
+	return NULL;
+}
+
 static void send_now(struct execution *x)
 {
 	struct err err;
@@ -74,6 +84,8 @@ static void done(struct execution *x)
 {
 	x->done_us = clock_wall_us(x->desk->gw->clock);
 	x->desk->kernels->count.executions[x->status]++;
+	if (x->running_us > 0 && !x->repeats)
+		costs_add_execution(&x->desk->kernels->count.costs, x);
 	log_info(&x->desk->log, "execution_done msg_id=%s status=%s ms=%lld", x->msg_id,
 		execution_status_name(x->status),
 		(long long)((x->done_us - x->accepted_us) / 1000));
@@ -199,6 +211,7 @@ static void read_times(struct execution *x, const struct jmsg *reply)
 void execution_saw(struct execution *x, const struct jmsg *m, uint64_t number)
 {
 	x->last = number;
+	x->output_bytes += m->channel == CHANNEL_IOPUB ? m->frame.len : 0;
 	if (m->channel == CHANNEL_SHELL)
 		read_reply(x, m);
 	if (x->running_us == 0) {

@@ -41,10 +41,12 @@ bool kernels_may_wait(const struct kernels *ks);
  * takes; with E_QUEUE_TIMEOUT after pool_wait. */
 void kernels_await_place(
 	struct kernels *ks, void (*cb)(void *data, const struct err *err), void *data);
-/* Who wants to know what executions became: the node of the one whose request had that msg_id. From
- * the loop, at least once for each that is recorded. */
+/* Who wants to know what executions became, by the msg_id of their request. From the loop. */
 struct kernels_watch {
+	/* Its node: at least once for each that is recorded. */
 	void (*recorded)(void *data, const char *msg_id, const char *node);
+	/* Once, as the kernel says it; of one that another followed at once never. */
+	void (*cost)(void *data, const char *msg_id, uint64_t peak_bytes);
 	void *data;
 };
 void kernels_watch(struct kernels *ks, const struct kernels_watch *watch);

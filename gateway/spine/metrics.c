@@ -117,6 +117,7 @@ void admin_metrics(const struct gateway *gw, struct buf *ret)
 	kernels_by_state(ret, ks);
 	one(ret, "clients", "gauge", "WebSockets on kernels.", kernels_connections(ks, NULL));
 	executions_by_status(ret, &ks->count);
+	costs_metrics(&ks->count.costs, ret);
 	pool(ret, ks);
 	sums(ret, ks);
 	one(ret, "heap_bytes", "gauge", "Memory that was asked for and not given back.",
