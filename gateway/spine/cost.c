@@ -4,11 +4,9 @@
 #include <string.h>
 
 #include "gateway/base/buf.h"
-#include "gateway/base/json.h"
 #include "gateway/spine/desk.h"
 
-#define MIB	 1048576.0
-#define PEAK_MAX ((uint64_t)1 << 53) /* what JSON holds exactly */
+#define MIB 1048576.0
 
 static const struct {
 	const char *name, *help;
@@ -28,8 +26,7 @@ static const struct {
 		"Of all messages that a kernel sent for an execution.",
 		{1e3, 1e4, 1e5, 1e6, 3e6, 1e7, 1e8, 1e9, INFINITY}},
 	[COST_MEMORY_BYTES] = {"execution_peak_memory_bytes",
-		"The most memory that the kernel's process had during an execution; of the last "
-		"before a pause.",
+		"The most memory that the kernel's process had during an execution.",
 		{64 * MIB, 128 * MIB, 256 * MIB, 512 * MIB, 1024 * MIB, 2048 * MIB, 4096 * MIB,
 			16384 * MIB, INFINITY}},
 };
@@ -53,6 +50,8 @@ void costs_add_execution(struct costs *c, const struct execution *x)
 	costs_add(c, COST_WAIT_SECONDS, seconds(x->accepted_us, x->running_us));
 	costs_add(c, COST_RUN_SECONDS, seconds(x->running_us, x->done_us));
 	costs_add(c, COST_OUTPUT_BYTES, (double)x->output_bytes);
+	if (x->peak_bytes > 0)
+		costs_add(c, COST_MEMORY_BYTES, (double)x->peak_bytes);
 }
 
 static void metrics_of(const struct costs *c, enum cost_kind kind, struct buf *ret)
@@ -74,32 +73,4 @@ void costs_metrics(const struct costs *c, struct buf *ret)
 {
 	for (unsigned kind = 0; kind < COST_KINDS; kind++)
 		metrics_of(c, kind, ret);
-}
-
-/* 0: it says none. */
-static uint64_t peak_of(struct bytes report)
-{
-	struct json_want want = {.key = "peak_bytes"};
-	uint64_t peak = 0;
-	if (json_scan(report, &want, 1, NULL) != 0 || want.value.len > 16)
-		return 0;
-	for (size_t i = 0; i < want.value.len; i++) {
-		uint8_t c = want.value.data[i];
-		if (c < '0' || c > '9')
-			return 0;
-		peak = peak * 10 + (c - '0');
-	}
-	return peak <= PEAK_MAX ? peak : 0;
-}
-
-void cost_report(void *desk, const char *msg_id, struct bytes text)
-{
-	struct desk *d = desk;
-	struct kernels *ks = d->kernels;
-	uint64_t peak = peak_of(text);
-	if (!scribe_report(d, msg_id, text) || peak == 0)
-		return;
-	costs_add(&ks->count.costs, COST_MEMORY_BYTES, (double)peak);
-	if (ks->watch.cost)
-		ks->watch.cost(ks->watch.data, msg_id, peak);
 }

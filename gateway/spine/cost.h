@@ -41,8 +41,5 @@ void costs_add(struct costs *c, enum cost_kind kind, double value);
 /* One that has run is over. */
 void costs_add_execution(struct costs *c, const struct execution *x);
 void costs_metrics(const struct costs *c, struct buf *ret);
-/* kernel_watcher.on_report: the first of an execution says its peak memory, to whoever watches and
- * to the histograms; the rest is history's. Text of a guest. */
-void cost_report(void *desk, const char *msg_id, struct bytes text);
 
 #endif

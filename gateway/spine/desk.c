@@ -426,7 +426,7 @@ struct kernel_watcher desk_watcher(struct desk *d)
 		.on_death = on_death,
 		.on_notice = on_notice,
 		.on_record = on_record,
-		.on_report = cost_report,
+		.on_report = scribe_report,
 		.on_ask = magic_ask,
 		.data = d,
 	};

@@ -4,6 +4,7 @@
 
 #include "gateway/base/json.h"
 #include "gateway/spine/desk.h"
+#include "gateway/spine/facts.h"
 #include "gateway/spine/notice.h"
 
 static const struct sm_state states[EXECUTION_STATES] = {
@@ -212,8 +213,10 @@ void execution_saw(struct execution *x, const struct jmsg *m, uint64_t number)
 {
 	x->last = number;
 	x->output_bytes += m->channel == CHANNEL_IOPUB ? m->frame.len : 0;
-	if (m->channel == CHANNEL_SHELL)
+	if (m->channel == CHANNEL_SHELL) {
 		read_reply(x, m);
+		x->peak_bytes = facts_peak(m);
+	}
 	if (x->running_us == 0) {
 		x->running_us = clock_wall_us(x->desk->gw->clock);
 		x->busy_us = stamp_in(m->part[PART_HEADER], "date");

@@ -44,6 +44,7 @@ struct execution {
 	enum execution_status status;
 	int64_t execution_count; /* of the reply; -1: none was said */
 	uint64_t first, last;	 /* numbers of its range in the journal; 0: nothing */
+	uint64_t peak_bytes;	 /* of its kernel's process meanwhile; 0: not known */
 	uint64_t output_bytes;	 /* of what the kernel sent for it */
 	unsigned queue_position; /* executions of its lane that were before it when it came */
 	int64_t accepted_us, sent_us, running_us, done_us;

@@ -45,8 +45,6 @@ void kernels_await_place(
 struct kernels_watch {
 	/* Its node: at least once for each that is recorded. */
 	void (*recorded)(void *data, const char *msg_id, const char *node);
-	/* Once, as the kernel says it; of one that another followed at once never. */
-	void (*cost)(void *data, const char *msg_id, uint64_t peak_bytes);
 	void *data;
 };
 void kernels_watch(struct kernels *ks, const struct kernels_watch *watch);

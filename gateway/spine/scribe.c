@@ -221,27 +221,25 @@ uint64_t scribe_ends(struct request *r)
 
 /* Over `ctl` it may overtake the idle, where much output waits to be read; and a cell that ended in
  * an earlier gateway is known by its answer alone. */
-bool scribe_report(struct desk *d, const char *msg_id, struct bytes text)
+void scribe_report(void *desk, const char *msg_id, struct bytes text)
 {
-	if (d->leaving || forgotten_has(&d->scribe.forgotten, msg_id))
-		return false;
+	struct desk *d = desk;
+	if (!is_on(d) || d->leaving || forgotten_has(&d->scribe.forgotten, msg_id))
+		return;
 	struct execution *x = execution_find(d, msg_id);
 	struct answered *a = x ? NULL : answers_execution(&d->requests.answers, msg_id);
 	bool *reported = x ? &x->reported : a ? &a->reported : NULL;
 	if (!reported || *reported)
-		return false;
+		return;
 	const char *history = x ? x->history : d->scribe.history;
 	AUTO(jmsg_unrefp) struct jmsg *m = facts_report(d, msg_id, history, text);
 	if (!m)
-		return false;
+		return;
 	*reported = true;
-	if (!is_on(d))
-		return true;
 	if (x && x->request)
 		x->report = TAKE(m);
 	else
 		keep_report(d, history, m);
-	return true;
 }
 
 /* ---- to the recorder ---- */

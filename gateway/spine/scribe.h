@@ -52,9 +52,9 @@ int scribe_begins(struct execution *x, struct err *err);
 void scribe_resumes(struct execution *x, uint64_t last);
 /* Its execution is over, it goes. The number of the entry that says so; 0: there is none. */
 uint64_t scribe_ends(struct request *r);
-/* The kernel learnt something of that execution: recorded after it, once. Text of a guest; false:
- * it is none, of nothing that is known, or not the first. */
-bool scribe_report(struct desk *d, const char *msg_id, struct bytes text);
+/* kernel_watcher.on_report. The kernel learnt something of that execution: recorded after it, once.
+ * Text of a guest. */
+void scribe_report(void *desk, const char *msg_id, struct bytes text);
 /* The journal's file has more than before. */
 void scribe_written(struct desk *d);
 /* It has no disk any more: what is not in the file is lost, which is told. */

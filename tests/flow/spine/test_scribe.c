@@ -272,13 +272,6 @@ TEST(scribe, what_is_learnt_of_a_cell_follows_it)
 	fixture_free(fx);
 }
 
-static void on_cost(void *data, const char *msg_id, uint64_t peak_bytes)
-{
-	char *told = data;
-	(void)snprintf(told + strlen(told), 32, "%s %llu;", msg_id,
-		(unsigned long long)peak_bytes); /* fits */
-}
-
 static bool metrics_say(const struct fixture *fx, const char *line)
 {
 	AUTO(buf_done) struct buf b;
@@ -286,38 +279,6 @@ static bool metrics_say(const struct fixture *fx, const char *line)
 	admin_metrics(&fx->gw, &b);
 	assert_false(b.failed);
 	return strstr((const char *)b.data, line) != NULL;
-}
-
-/* The first report of a cell, with or without a history. */
-TEST(scribe, who_watches_is_told_the_memory_of_a_cell)
-{
-	for (int records = 0; records < 2; records++) {
-		struct fixture *fx = records ? recorded() : fixture_with_kernel();
-		char told[64] = "";
-		kernels_watch(
-			fx->gw.kernels, &(struct kernels_watch){.cost = on_cost, .data = told});
-		struct page *p = page_open(fx, "s1");
-		execute(p, "a");
-		execute(p, "b");
-		kernel_answers(fx, "a", REPLY_OK);
-		kernel_answers(fx, "b", REPLY_OK);
-		static const char *const none[] = {"{\"peak_bytes\":-1}", "{\"peak_bytes\":1e9}",
-			"{\"peak_bytes\":99999999999999999999}", "{\"peak_bytes\":null}"};
-		for (size_t i = 0; i < ARRAY_LEN(none); i++)
-			fake_kernel_report(fx->kernel, "a", none[i]);
-		fake_kernel_report(fx->kernel, "b", "{\"peak_bytes\":104857600}");
-		fake_kernel_report(fx->kernel, "b", "{\"peak_bytes\":7}");
-		fake_kernel_report(fx->kernel, "never", "{\"peak_bytes\":7}");
-		assert_string_equal(told, "b 104857600;");
-		assert_true(metrics_say(fx, "coppice_execution_peak_memory_bytes_count 1\n"));
-		assert_true(metrics_say(
-			fx, "coppice_execution_peak_memory_bytes_bucket{le=\"134217728\"} 1\n"));
-		assert_true(metrics_say(
-			fx, "coppice_execution_peak_memory_bytes_bucket{le=\"67108864\"} 0\n"));
-		assert_true(metrics_say(fx, "coppice_execution_peak_memory_bytes_sum 104857600\n"));
-		page_leave(p, 0);
-		fixture_free(fx);
-	}
 }
 
 TEST(scribe, what_executions_waited_and_ran_is_in_the_metrics)
@@ -609,7 +570,6 @@ RUN(TEST_ROW(scribe, an_execution_is_handed_over_once_it_is_in_the_file),
 	TEST_ROW(scribe, the_next_gateway_hands_over_what_was_not_recorded),
 	TEST_ROW(scribe, one_that_runs_through_a_kill_is_whole),
 	TEST_ROW(scribe, what_is_learnt_of_a_cell_follows_it),
-	TEST_ROW(scribe, who_watches_is_told_the_memory_of_a_cell),
 	TEST_ROW(scribe, what_executions_waited_and_ran_is_in_the_metrics),
 	TEST_ROW(scribe, a_report_that_overtakes_the_end_waits_for_it),
 	TEST_ROW(scribe, a_guest_s_report_is_one_a_cell_and_of_a_cell),
