@@ -385,6 +385,22 @@ def test_a_gateway_that_is_killed_amid_an_answer(server, model, conversation):
     assert events(server, conversation, "And now?")[-1][1]["status"] == "ok"
 
 
+def test_a_gateway_that_ends_amid_a_run(server, conversation):
+    """In order, and the kernel stays: its end does not wait for a run that goes on."""
+    from test_survival import again, cut
+    import signal
+    with open_events(server, conversation, "import time\nprint('on', flush=True)\ntime.sleep(600)",
+                     "executions", "code") as answer:
+        for name, data in read_events(answer):
+            if "on" in data.get("stdout", ""):
+                break
+        cut(server, signal.SIGTERM)
+    again(server)
+    c = server.json(f"/chat/conversations/{conversation}")
+    assert c["messages"][-1]["error"]["reason"] == "gone"
+    server.wait_state(c["kernel_id"], "busy", within(30))
+
+
 def test_a_record_that_cannot_be_kept_says_so(server, model, conversation):
     """As on a full disk: the result arrives, what is missing is said, and nobody runs it again."""
     blocked = server.data_dir / "chat" / conversation

@@ -192,13 +192,14 @@ def test_one_of_a_model_and_its_repair(server, model, conversation):
 
 
 def test_through_a_kill(server, conversation):
-    """What a kernel says of its memory while no gateway is there is told to the next one."""
+    """What was told after the record was written is kept, as the record is."""
     import signal
     from test_survival import again, cut
-    record = run(server, conversation, "print('kept')")
+    record = known(server, run(server, conversation, "print('kept')"))
     cut(server, signal.SIGKILL)
     again(server)
-    check(known(server, record))
+    assert server.json(f"/chat/records/{record['id']}") == record
+    check(record)
 
 
 def test_what_is_unknown_is_null(process_gateway):
