@@ -6,6 +6,7 @@
 
 #include <limits.h>
 
+#include "frontend-adapter/figures.h"
 #include "frontend-adapter/renderer.h"
 #include "gateway/base/base.h"
 #include "gateway/base/clock.h"
@@ -24,6 +25,10 @@ struct chat_outcome {
 	const char *status;	    /* ok, error, aborted or died */
 	uint64_t waited_ms, ran_ms; /* until the kernel began; from there to its end */
 	uint64_t peak_memory_bytes; /* of its process meanwhile; 0: not known */
+	unsigned queue_position;    /* how many were before it when it came */
+	uint64_t epoch;		    /* of the kernel's process; 0: it did not begin */
+	bool leaves;		    /* the code asked the kernel to end */
+	char lost[160];		    /* why not all that it said came; "": it did */
 };
 
 /* One run of code. Callbacks from the loop, on_end once and last. */
@@ -42,6 +47,10 @@ struct chat_run {
 struct chat_runner {
 	int (*start)(void *data, const char *owner, const char *kernel_name, char ret_id[UUID_SIZE],
 		struct err *err);
+	/* After a start that was E_CAPACITY. False: nobody may wait. Else cb from the loop, once:
+	 * with NULL when there is a place, which a start within the call takes. */
+	bool (*await_place)(
+		void *data, void (*cb)(void *data, const struct err *err), void *cb_data);
 	/* E_GONE, E_NOT_FOUND: that kernel is not there any more. run is copied, its texts are
 	 * borrowed for the call. */
 	int (*run)(void *data, const char *owner, const char *kernel_id, const struct chat_run *run,
@@ -62,6 +71,8 @@ struct chats_setup {
 	const char *model_name;
 	const char *model_key; /* NULL: none */
 	uint64_t model_timeout_ms;
+	size_t model_history;	   /* bytes of what was said that the model is told at most */
+	struct renderer *renderer; /* scales pictures; NULL: those that do not fit are left out */
 	const struct chat_runner *runner;
 	void *runner_data;
 };

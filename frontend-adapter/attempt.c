@@ -1,6 +1,7 @@
 #include "frontend-adapter/attempt.h"
 
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "frontend-adapter/plain.h"
@@ -17,6 +18,7 @@ void attempt_done(struct attempt *a)
 {
 	prepared_done(&a->is);
 	collect_done(&a->result);
+	cJSON_Delete(a->notes);
 	run_log_close(a->log);
 }
 
@@ -31,7 +33,7 @@ void attempt_next(struct attempt *a, struct prepared *code, bool repairs)
 	if (!repairs)
 		return;
 	memcpy(a->repairs, before.record, sizeof a->repairs);
-	memcpy(a->repairs_msg_id, before.msg_id, sizeof a->repairs_msg_id);
+	memcpy(a->repairs_msg_id, before.facts.msg_id, sizeof a->repairs_msg_id);
 }
 
 void attempt_begin(struct attempt *a, const struct conversation *c)
@@ -41,14 +43,14 @@ void attempt_begin(struct attempt *a, const struct conversation *c)
 	a->started_us = clock_wall_us(cs->setup.clock);
 	crypto_uuid(a->record);
 	if (conversation_path(c, a->record, "log", path, sizeof path))
-		a->log = run_log_new(cs->setup.loop, &cs->log, path);
+		a->log = run_log_new(cs->setup.loop, cs->setup.log, path); /* outlives us */
 }
 
 /* ---- its record ---- */
 
 static void add(struct cJSON *tree, const char *key, const char *text)
 {
-	(void)cJSON_AddStringToObject(tree, key, text); /* without memory it is incomplete */
+	(void)cJSON_AddStringToObject(tree, key, text); /* cannot fail (json_tree.h) */
 }
 
 static void add_number(struct cJSON *tree, const char *key, uint64_t number)
@@ -81,6 +83,7 @@ static void add_cost(
 	struct cJSON *timings = cJSON_AddObjectToObject(record, "timings");
 	add_number(timings, "model_ms", a->usage.whole_ms);
 	add_number(timings, "model_first_ms", a->usage.first_ms);
+	add_number(timings, "place_ms", a->place_ms);
 	add_number(timings, "waited_ms", outcome->waited_ms);
 	add_number(timings, "ran_ms", outcome->ran_ms);
 	if (outcome->peak_memory_bytes > 0)
@@ -88,7 +91,30 @@ static void add_cost(
 	else
 		(void)cJSON_AddNullToObject(record, "peak_memory_bytes"); /* as in add() */
 	(void)cJSON_AddItemToObject(record, "usage", usage_tree(&a->usage));
+	add_number(record, "queue_position", outcome->queue_position);
 	collect_bytes(&a->result, record);
+}
+
+static void add_log_trouble(struct cJSON *record, const struct attempt *a)
+{
+	const char *why = a->log ? run_log_trouble(a->log) : "its path is too long";
+	char text[256];
+	if (!why)
+		return;
+	(void)snprintf(text, sizeof text, "log: not all is in it: %s", why);
+	(void)cJSON_AddItemToArray(cJSON_GetObjectItemCaseSensitive(record, "truncated"),
+		cJSON_CreateString(text)); /* both are there */
+}
+
+static void add_lost(struct cJSON *record, const struct chat_outcome *outcome)
+{
+	char text[256];
+	if (!*outcome->lost)
+		return;
+	(void)snprintf(
+		text, sizeof text, "not all that the kernel sent is here: %s", outcome->lost);
+	(void)cJSON_AddItemToArray(cJSON_GetObjectItemCaseSensitive(record, "truncated"),
+		cJSON_CreateString(text)); /* both are there */
 }
 
 struct cJSON *attempt_record(
@@ -100,39 +126,58 @@ struct cJSON *attempt_record(
 	add(record, "id", a->record);
 	add(record, "conversation_id", c->id);
 	add(record, "kernel_id", c->kernel_id);
-	add(record, "msg_id", a->msg_id);
+	add(record, "msg_id", a->facts.msg_id);
 	add(record, "status", outcome->status);
 	add_what(record, a);
 	add(record, "started", stamp);
 	add_number(record, "duration_ms", outcome->ran_ms);
 	collect_record(&a->result, record);
+	add_log_trouble(record, a);
+	add_lost(record, outcome);
+	if (strcmp(outcome->status, "ok") == 0) /* of one that ended early it is no error */
+		cJSON_DeleteItemFromObjectCaseSensitive(record, "error");
+	(void)cJSON_AddItemToObject(
+		record, "notes", a->notes ? cJSON_Duplicate(a->notes, true) : cJSON_CreateArray());
 	add_cost(record, a, outcome);
 	return record;
 }
 
 /* ---- its error ---- */
 
-char *attempt_error(const struct attempt *a)
+int attempt_error(const struct attempt *a, char **ret, struct err *err)
 {
-	struct buf b;
-	if (!a->result.error)
-		return NULL;
+	AUTO(buf_done) struct buf b;
 	buf_init(&b, ERROR_MAX);
+	*ret = NULL;
+	if (!a->result.error)
+		return 0;
 	const char *name = tree_text(a->result.error, "ename");
 	const char *value = tree_text(a->result.error, "evalue");
 	plain_add(&b, (struct bytes){(const uint8_t *)name, strlen(name)});
 	(void)buf_add_text(&b, ": "); /* latched */
 	plain_add(&b, (struct bytes){(const uint8_t *)value, strnlen(value, ERROR_MAX / 4)});
-	char *text = xstrdup(b.data ? (const char *)b.data : "");
-	buf_done(&b);
-	return text;
+	if (b.failed && b.code == E_NOMEM)
+		return buf_check(&b, "an error", err);
+	*ret = xstrdup((const char *)b.data);
+	return 0;
 }
 
-bool attempt_was_ended(const struct attempt *a)
+void attempt_note(struct attempt *a, const char *sentence)
+{
+	if (!a->notes)
+		a->notes = cJSON_CreateArray();
+	(void)cJSON_AddItemToArray(a->notes, cJSON_CreateString(sentence)); /* both are there */
+}
+
+bool attempt_ended_early(const struct attempt *a)
 {
 	const char *name = tree_text(a->result.error, "ename");
 	const char *value = tree_text(a->result.error, "evalue");
-	if (strcmp(name, "KeyboardInterrupt") == 0)
-		return true;
-	return strcmp(name, "SystemExit") == 0 && (!*value || strcmp(value, "0") == 0);
+	return strcmp(name, "SystemExit") == 0 &&
+	       (!*value || strcmp(value, "0") == 0 || strcmp(value, "None") == 0);
+}
+
+bool attempt_was_interrupted(const struct attempt *a)
+{
+	return strcmp(tree_text(a->result.error, "ename"), "KeyboardInterrupt") == 0;
 }

@@ -42,7 +42,7 @@ static bool stays(const char *key)
 	static const char *const keys[] = {"id", "conversation_id", "kernel_id", "node", "msg_id",
 		"status", "started", "duration_ms", "attempt", "repair_of", "code", "prepared_code",
 		"stdout", "stderr", "outputs", "truncated", "timings", "bytes", "usage",
-		"peak_memory_bytes"};
+		"peak_memory_bytes", "queue_position"};
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		if (strcmp(key, keys[i]) == 0)
 			return true;

@@ -13,6 +13,12 @@
 
 /* ---- all of them ---- */
 
+/* A start that failed: nobody waits for it. */
+static void on_abandoned(void *data)
+{
+	(void)data;
+}
+
 int chats_open(const struct chats_setup *setup, struct chats **ret, struct err *err)
 {
 	int rc = folders_make(setup->folder, err);
@@ -36,7 +42,11 @@ int chats_open(const struct chats_setup *setup, struct chats **ret, struct err *
 		free(cs);
 		return rc;
 	}
-	conversations_load(cs);
+	rc = conversations_load(cs, err);
+	if (rc != 0) {
+		chats_close(cs, on_abandoned, NULL);
+		return rc;
+	}
 	*ret = cs;
 	return 0;
 }
@@ -65,6 +75,11 @@ void chats_close(struct chats *cs, void (*cb)(void *data), void *data)
 		on_model_closed(cs);
 }
 
+const struct chats_figures *chats_figures(const struct chats *cs)
+{
+	return &cs->figures;
+}
+
 static int find(const struct chats *cs, const char *owner, const char *id,
 	struct conversation **ret, struct err *err)
 {
@@ -90,9 +105,12 @@ int chat_create(struct chats *cs, const char *owner, const struct cJSON *wish, s
 	c->created_us = clock_wall_us(cs->setup.clock);
 	c->messages = cJSON_CreateArray();
 	c->records = cJSON_CreateArray();
-	conversation_save(c);
-	*ret = conversation_head(c);
-	return 0;
+	int rc = conversation_save_or(c, err);
+	if (rc == 0)
+		*ret = conversation_head(c);
+	else
+		conversation_free(c);
+	return rc;
 }
 
 /* ---- pages ---- */
@@ -134,7 +152,7 @@ static size_t sorted(const struct chats *cs, const char *owner, struct conversat
 static void add_next(struct cJSON *page, const char *next)
 {
 	if (*next)
-		(void)cJSON_AddStringToObject(page, "next", next); /* or not, without memory */
+		(void)cJSON_AddStringToObject(page, "next", next); /* cannot fail (json_tree.h) */
 	else
 		(void)cJSON_AddNullToObject(page, "next");
 }
@@ -178,11 +196,13 @@ static int read_index(const char *cursor, int *ret, struct err *err)
 }
 
 /* A record whose file is gone is shown by its row. */
-static struct cJSON *record_of(const struct conversation *c, const struct cJSON *row)
+static int record_of(
+	const struct conversation *c, const struct cJSON *row, struct cJSON **ret, struct err *err)
 {
-	struct cJSON *record = NULL;
-	return conversation_record(c, row, &record, NULL) == 0 ? record
-							       : cJSON_Duplicate(row, true);
+	int rc = conversation_record(c, row, ret, err);
+	if (rc == E_GONE)
+		*ret = cJSON_Duplicate(row, true);
+	return rc == E_GONE ? 0 : rc;
 }
 
 static int add_records(const struct conversation *c, const struct chat_page *page,
@@ -195,7 +215,10 @@ static int add_records(const struct conversation *c, const struct chat_page *pag
 	struct cJSON *list = cJSON_AddArrayToObject(tree, "records");
 	int end = from + (int)page->limit < n ? from + (int)page->limit : n;
 	for (; rc == 0 && from < end; from++) {
-		struct cJSON *record = record_of(c, cJSON_GetArrayItem(c->records, from));
+		struct cJSON *record = NULL;
+		rc = record_of(c, cJSON_GetArrayItem(c->records, from), &record, err);
+		if (rc != 0)
+			break;
 		bytes += record->valuestring ? strlen(record->valuestring) : 0;
 		if (bytes > PAGE_BYTES && cJSON_GetArraySize(list) > 0) {
 			cJSON_Delete(record);
@@ -261,10 +284,12 @@ int chat_rename(
 		rc = err_set(err, E_INVALID, "title: longer than %u bytes", TITLE_MAX);
 	if (rc != 0)
 		return rc;
-	free(c->title);
+	char *before = c->title;
 	c->title = xstrdup(title);
-	conversation_save(c);
-	return 0;
+	rc = conversation_save_or(c, err);
+	free(rc == 0 ? before : c->title);
+	c->title = rc == 0 ? c->title : before;
+	return rc;
 }
 
 int chat_delete(struct chats *cs, const char *owner, const char *id,
@@ -310,25 +335,6 @@ int chat_log(const struct chats *cs, const char *owner, const char *record, char
 	return conversation_path(c, record, "log", ret_path, PATH_MAX)
 		       ? 0
 		       : err_set(err, E_INVALID, "data_dir is too long");
-}
-
-void chats_recorded(struct chats *cs, const char *msg_id, const char *node)
-{
-	struct expected *e;
-	HASH_FIND_STR(cs->expected, msg_id, e);
-	if (!e)
-		return;
-	struct conversation *c = e->c;
-	HASH_DEL(cs->expected, e);
-	free(e);
-	struct cJSON *row = conversation_find(c, "msg_id", msg_id);
-	if (row)
-		(void)cJSON_ReplaceItemInObjectCaseSensitive(
-			row, "node", cJSON_CreateString(node)); /* without memory it stays null */
-	else if (c->turn)
-		turn_recorded(c, msg_id, node);
-	if (row)
-		conversation_save(c);
 }
 
 int chat_interrupt(struct chats *cs, const char *owner, const char *id, struct err *err)

@@ -5,12 +5,23 @@
 #include <string.h>
 
 #include "frontend-adapter/plain.h"
+#include "gateway/base/json_tree.h"
 
 #define FLUSH_MAX (16u << 10)
+#define UNTOLD	  "\n[... out of memory: what comes here is in the record ...]\n"
+
+static void tell_output(void *data, struct cJSON *output)
+{
+	struct collect *c = data;
+	c->to.tell(c->to.data, "output", output);
+}
 
 void collect_init(struct collect *c, const struct collect_sink *to)
 {
-	*c = (struct collect){.outputs = cJSON_CreateArray(), .to = *to};
+	*c = (struct collect){.to = *to};
+	const struct shown_to shown = {
+		.tell = tell_output, .data = c, .renderer = to->renderer, .clock = to->clock};
+	shown_init(&c->shown, COLLECT_OUTPUTS, &shown);
 	stream_init(&c->out);
 	stream_init(&c->err);
 	buf_init(&c->text, 2 * STREAM_HALF);
@@ -21,9 +32,8 @@ void collect_done(struct collect *c)
 	stream_done(&c->out);
 	stream_done(&c->err);
 	buf_done(&c->text);
-	cJSON_Delete(c->outputs);
+	shown_done(&c->shown);
 	cJSON_Delete(c->error);
-	cJSON_Delete(c->truncated);
 }
 
 static const char *text_of(const cJSON *tree, const char *key)
@@ -43,9 +53,8 @@ static void tell_text(struct collect *c, bool is_err, const char *text, size_t l
 {
 	AUTO(freep) char *copy = strndup(text, len);
 	cJSON *event = cJSON_CreateObject();
-	if (copy)
-		(void)cJSON_AddStringToObject(
-			event, stream_name(is_err), copy); /* {} without memory */
+	(void)cJSON_AddStringToObject(
+		event, stream_name(is_err), copy ? copy : UNTOLD); /* cannot fail (json_tree.h) */
 	c->to.tell(c->to.data, "output", event);
 }
 
@@ -53,17 +62,20 @@ void collect_flush(struct collect *c)
 {
 	if (c->text.len > 0)
 		tell_text(c, c->text_is_err, (const char *)c->text.data, c->text.len);
+	if (c->text.failed)
+		tell_text(c, c->text_is_err, UNTOLD, sizeof UNTOLD - 1);
 	buf_reset(&c->text);
 }
 
 static void keep_text(struct collect *c, bool is_err, const char *text, size_t len)
 {
-	if (c->text.len > 0 && c->text_is_err != is_err)
+	bool waits = c->text.len > 0 || c->text.failed;
+	if (waits && c->text_is_err != is_err)
 		collect_flush(c);
 	if (c->text.len == 0)
 		c->to.waits(c->to.data);
 	c->text_is_err = is_err;
-	(void)buf_add(&c->text, text, len); /* a stream tells no more than half of its room */
+	(void)buf_add(&c->text, text, len); /* latched: collect_flush() says it */
 	if (c->text.len > FLUSH_MAX)
 		collect_flush(c);
 }
@@ -82,121 +94,22 @@ static void add_stream(struct collect *c, const cJSON *content)
 
 /* ---- outputs ---- */
 
+static void clear_stream(struct stream *s)
+{
+	uint64_t bytes = s->bytes;
+	stream_done(s);
+	stream_init(s);
+	s->bytes = bytes;
+}
+
 static void clear(struct collect *c)
 {
-	struct collect fresh;
-	collect_init(&fresh, &c->to);
-	fresh.error = TAKE(c->error);
-	fresh.output_bytes = c->output_bytes;
-	fresh.out.bytes = c->out.bytes;
-	fresh.err.bytes = c->err.bytes;
-	collect_done(c);
-	*c = fresh;
+	clear_stream(&c->out);
+	clear_stream(&c->err);
+	shown_clear(&c->shown);
+	buf_reset(&c->text);
+	c->clears = false;
 	c->to.tell(c->to.data, "clear", cJSON_CreateObject());
-}
-
-static cJSON *output_of(const char *msg_type, const cJSON *content)
-{
-	static const char *const keys[] = {
-		"data", "metadata", "execution_count", "ename", "evalue", "traceback"};
-	cJSON *output = cJSON_CreateObject();
-	bool updates = strcmp(msg_type, "update_display_data") == 0;
-	(void)cJSON_AddStringToObject(output, "output_type", updates ? "display_data" : msg_type);
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		const cJSON *item = cJSON_GetObjectItemCaseSensitive(content, keys[i]);
-		if (item)
-			(void)cJSON_AddItemToObject(output, keys[i], cJSON_Duplicate(item, true));
-	}
-	return output;
-}
-
-static size_t size_of(const cJSON *item)
-{
-	AUTO(freep) char *text = cJSON_PrintUnformatted(item);
-	return text ? strlen(text) : 0;
-}
-
-static cJSON *largest(cJSON *data)
-{
-	cJSON *item, *found = NULL;
-	size_t most = 0;
-	cJSON_ArrayForEach (item, data) {
-		size_t size = size_of(item);
-		if (size > most)
-			found = item, most = size;
-	}
-	return found;
-}
-
-static void note(struct collect *c, const char *what)
-{
-	char text[160];
-	if (!c->truncated)
-		c->truncated = cJSON_CreateArray();
-	(void)snprintf(text, sizeof text, "%.80s did not fit into 3 MB: the history has it", what);
-	if (cJSON_GetArraySize(c->truncated) < 100)
-		(void)cJSON_AddItemToArray(c->truncated, cJSON_CreateString(text));
-	c->left_out++;
-}
-
-/* Its largest representations go until it fits beside what is there. */
-static bool fit(struct collect *c, cJSON *output, size_t *ret_bytes)
-{
-	cJSON *data = cJSON_GetObjectItemCaseSensitive(output, "data"), *item;
-	*ret_bytes = size_of(output);
-	while (c->bytes + *ret_bytes > COLLECT_OUTPUTS && (item = largest(data))) {
-		note(c, item->string);
-		cJSON_Delete(cJSON_DetachItemViaPointer(data, item));
-		*ret_bytes = size_of(output);
-	}
-	if (c->bytes + *ret_bytes <= COLLECT_OUTPUTS)
-		return !data || data->child;
-	note(c, text_of(output, "output_type"));
-	return false;
-}
-
-static const char *display_id(const cJSON *content)
-{
-	return text_of(cJSON_GetObjectItemCaseSensitive(content, "transient"), "display_id");
-}
-
-/* All outputs of that display. False: this run has none; one of an earlier run is not shown anew.
- */
-static bool update(struct collect *c, const char *id, const cJSON *output)
-{
-	int n = cJSON_GetArraySize(c->outputs);
-	bool found = false;
-	for (int i = 0; *id && i < n; i++) {
-		if (strcmp(text_of(cJSON_GetArrayItem(c->outputs, i), "display_id"), id) != 0)
-			continue;
-		(void)cJSON_ReplaceItemInArray(c->outputs, i, cJSON_Duplicate(output, true));
-		found = true;
-	}
-	return found;
-}
-
-static void add_output(struct collect *c, const char *msg_type, const cJSON *content)
-{
-	const char *id = display_id(content);
-	bool updates = strcmp(msg_type, "update_display_data") == 0;
-	cJSON *output = output_of(msg_type, content);
-	size_t bytes;
-	if (!fit(c, output, &bytes)) {
-		cJSON_Delete(output);
-		return;
-	}
-	if (*id)
-		(void)cJSON_AddStringToObject(output, "display_id", id);
-	if (updates && !update(c, id, output)) {
-		cJSON_Delete(output);
-		return;
-	}
-	c->bytes += bytes; /* of an update too: it may have taken a shorter one's place */
-	if (!updates)
-		(void)cJSON_AddItemToArray(c->outputs, cJSON_Duplicate(output, true));
-	else
-		(void)cJSON_AddTrueToObject(output, "update");
-	c->to.tell(c->to.data, "output", output);
 }
 
 static void note_error(struct collect *c, const cJSON *content)
@@ -225,7 +138,11 @@ void collect_add(struct collect *c, const char *msg_type, struct bytes content)
 	bool clears = strcmp(msg_type, "clear_output") == 0;
 	if (!streams && !shows && !updates && !clears)
 		return;
-	cJSON *tree = cJSON_ParseWithLength((const char *)content.data, content.len);
+	cJSON *tree = json_parse(content, NULL, NULL);
+	if (!tree) { /* a kernel's messages are JSON: it is memory */
+		c->n_lost++;
+		return;
+	}
 	if (!streams || c->clears)
 		collect_flush(c);
 	if ((streams || shows) && c->clears)
@@ -238,56 +155,69 @@ void collect_add(struct collect *c, const char *msg_type, struct bytes content)
 		c->clears = true;
 	else if (clears)
 		clear(c);
-	else
-		add_output(c, msg_type, tree);
+	else if (shown_add(&c->shown, msg_type, tree) != 0)
+		c->n_lost++;
 	if (strcmp(msg_type, "error") == 0)
 		note_error(c, tree);
 	cJSON_Delete(tree);
 }
 
-void collect_end(struct collect *c)
+bool collect_scales(const struct collect *c)
+{
+	return shown_scales(&c->shown);
+}
+
+bool collect_end(struct collect *c, void (*cb)(void *data), void *data)
 {
 	collect_flush(c);
 	for (int i = 0; i < 2; i++) {
-		AUTO(freep) char *rest = stream_rest(i == 0 ? &c->out : &c->err);
+		AUTO(freep) char *rest = NULL;
+		if (stream_rest(i == 0 ? &c->out : &c->err, &rest) != 0)
+			tell_text(c, i == 1, UNTOLD, sizeof UNTOLD - 1);
 		if (rest)
 			tell_text(c, i == 1, rest, strlen(rest));
 	}
+	return shown_settle(&c->shown, cb, data);
 }
 
 /* ---- the record ---- */
 
-static void add_stream_text(cJSON *record, const char *name, const struct stream *s)
+static void add_cut(cJSON *list, const char *text)
 {
-	AUTO(freep) char *text = stream_text(s);
-	(void)cJSON_AddStringToObject(record, name, text); /* without memory it is left out */
+	(void)cJSON_AddItemToArray(list, cJSON_CreateString(text)); /* cannot fail (json_tree.h) */
 }
 
-static void add_cut(cJSON *list, const char *name, const struct stream *s)
+static void add_stream_text(cJSON *record, cJSON *cut, const char *name, const struct stream *s)
 {
-	char text[120];
+	AUTO(freep) char *all = stream_text(s);
 	uint64_t left_out = stream_left_out(s);
-	if (left_out == 0)
-		return;
+	char text[120];
+	(void)cJSON_AddStringToObject(record, name, all ? all : ""); /* as above */
 	(void)snprintf(text, sizeof text, "%s: %llu bytes amid it are left out: the log has them",
 		name, (unsigned long long)left_out);
-	(void)cJSON_AddItemToArray(list, cJSON_CreateString(text));
+	if (left_out > 0)
+		add_cut(cut, text);
+	(void)snprintf(text, sizeof text,
+		"%s: out of memory: not all of it is here: the log has it", name);
+	if (!all || s->lost)
+		add_cut(cut, text);
 }
 
 void collect_record(const struct collect *c, struct cJSON *record)
 {
-	cJSON *output;
-	add_stream_text(record, "stdout", &c->out);
-	add_stream_text(record, "stderr", &c->err);
-	cJSON *outputs = cJSON_Duplicate(c->outputs, true);
-	cJSON_ArrayForEach (output, outputs)
-		cJSON_DeleteItemFromObjectCaseSensitive(output, "display_id");
-	(void)cJSON_AddItemToObject(record, "outputs", outputs);
+	cJSON *cut = cJSON_CreateArray();
+	char text[120];
+	add_stream_text(record, cut, "stdout", &c->out);
+	add_stream_text(record, cut, "stderr", &c->err);
+	(void)cJSON_AddItemToObject(record, "outputs", shown_list(&c->shown)); /* as above */
 	if (c->error)
 		(void)cJSON_AddItemToObject(record, "error", cJSON_Duplicate(c->error, true));
-	cJSON *cut = c->truncated ? cJSON_Duplicate(c->truncated, true) : cJSON_CreateArray();
-	add_cut(cut, "stdout", &c->out);
-	add_cut(cut, "stderr", &c->err);
+	shown_add_truncated(&c->shown, cut);
+	(void)snprintf(text, sizeof text,
+		"out of memory: %u messages of the kernel are not here: the history has them",
+		c->n_lost);
+	if (c->n_lost > 0)
+		add_cut(cut, text);
 	(void)cJSON_AddItemToObject(record, "truncated", cut);
 }
 
@@ -319,27 +249,37 @@ static void add_result(struct buf *b, const cJSON *output)
 		(void)buf_add_text(b, "\n");
 }
 
+/* NULL: out of memory. */
+static char *take_text(struct buf *b)
+{
+	if (!b->failed)
+		return (char *)buf_take(b, NULL);
+	buf_done(b);
+	return NULL;
+}
+
 static char *cut_middle(const char *text, size_t len, size_t max)
 {
-	AUTO(buf_done) struct buf cut;
+	struct buf cut;
 	size_t head = plain_boundary(text, max / 2), tail = plain_boundary(text, len - max / 2);
 	buf_init(&cut, max + 128);
-	(void)buf_add(&cut, text, head); /* all fits */
+	(void)buf_add(&cut, text, head); /* latched */
 	(void)buf_addf(&cut, "\n[... %zu characters left out ...]\n", tail - head);
 	(void)buf_add(&cut, text + tail, len - tail);
-	return xstrdup(cut.data ? (const char *)cut.data : "");
+	return take_text(&cut);
 }
 
 char *collect_text(const struct collect *c, size_t max)
 {
 	AUTO(buf_done) struct buf b;
 	AUTO(freep) char *out = stream_text(&c->out), *err = stream_text(&c->err);
-	const cJSON *output;
 	buf_init(&b, 4 * COLLECT_BUDGET);
+	if (!out || !err)
+		return NULL;
 	add_plain(&b, out);
 	add_plain(&b, err);
-	cJSON_ArrayForEach (output, c->outputs)
-		add_result(&b, output);
-	const char *text = b.data ? (const char *)b.data : "";
-	return b.len <= max ? xstrdup(text) : cut_middle(text, b.len, max);
+	LIST_EACH (at, &c->shown.outputs)
+		add_result(&b, CONTAINER_OF(at, struct shown_output, link)->tree);
+	return b.failed || b.len <= max ? take_text(&b)
+					: cut_middle((const char *)b.data, b.len, max);
 }

@@ -3,8 +3,13 @@
 #include <string.h>
 
 #include "frontend-adapter/turn.h"
+#include "gateway/base/json_tree.h"
 
 /* ---- events ---- */
+
+static const char no_memory[] =
+	"{\"message\":\"out of memory: what this event says is lost; the conversation has what was "
+	"said, its records what ran\",\"reason\":\"out_of_memory\"}";
 
 static void event_free(struct conversation *c, struct event *e)
 {
@@ -12,7 +17,7 @@ static void event_free(struct conversation *c, struct event *e)
 	c->event_bytes -= e->bytes;
 	list_remove(&e->link);
 	free(e->name);
-	cJSON_free(e->json);
+	free(e->json);
 	free(e);
 }
 
@@ -37,10 +42,10 @@ void conversation_tell(struct conversation *c, const char *name, struct cJSON *t
 	list_init(&e->link);
 	e->id = ++c->last_event;
 	e->name = xstrdup(name);
-	e->json = cJSON_PrintUnformatted(tree);
+	e->json = json_print(tree, NULL);
 	cJSON_Delete(tree);
 	if (!e->json)
-		e->json = xstrdup("{}"); /* out of memory: the event still counts */
+		e->json = xstrdup(no_memory);
 	e->bytes = strlen(e->json) + sizeof *e;
 	LIST_EACH_SAFE (at, &c->listeners) {
 		struct listener *l = CONTAINER_OF(at, struct listener, link);
@@ -96,26 +101,8 @@ struct cJSON *conversation_find(const struct conversation *c, const char *key, c
 
 void conversation_has_kernel(struct conversation *c)
 {
-	(void)cJSON_AddItemToArray(c->kernels, cJSON_CreateString(c->kernel_id)); /* or not */
-}
-
-void conversation_expect(struct conversation *c, const char *msg_id)
-{
-	struct expected *e = xcalloc(1, sizeof *e);
-	(void)copy_text(e->msg_id, sizeof e->msg_id, msg_id, strlen(msg_id)); /* a uuid */
-	e->c = c;
-	HASH_ADD_STR(c->chats->expected, msg_id, e);
-}
-
-static void drop_expected(struct conversation *c)
-{
-	struct expected *e, *next;
-	HASH_ITER (hh, c->chats->expected, e, next) {
-		if (e->c != c)
-			continue;
-		HASH_DEL(c->chats->expected, e);
-		free(e);
-	}
+	(void)cJSON_AddItemToArray(
+		c->kernels, cJSON_CreateString(c->kernel_id)); /* both are there */
 }
 
 /* ---- life ---- */
@@ -144,7 +131,7 @@ void conversation_free(struct conversation *c)
 		turn_drop(c);
 	conversation_rest(c, &gone);
 	conversation_forget_events(c);
-	drop_expected(c);
+	conversation_expect_nothing(c);
 	HASH_DEL(c->chats->by_id, c);
 	cJSON_Delete(c->messages);
 	cJSON_Delete(c->records);

@@ -7,6 +7,7 @@
 #include "frontend-adapter/plain.h"
 #include "gateway/base/buf.h"
 #include "gateway/base/http_client.h"
+#include "gateway/base/json_tree.h"
 #include "gateway/base/list.h"
 
 #define TRIES	   3u
@@ -40,27 +41,41 @@ struct model_call {
 
 static void on_again(struct timer *t);
 
+static int join(const char *a, const char *b, const char *what, char **ret, struct err *err)
+{
+	AUTO(buf_done) struct buf text;
+	buf_init(&text, 8192);
+	(void)buf_addf(&text, "%s%s", a, b); /* looked at next */
+	if (buf_check(&text, what, err) != 0)
+		return text.code;
+	*ret = (char *)buf_take(&text, NULL);
+	return 0;
+}
+
+static void free_model(struct model *m)
+{
+	free(m->url);
+	free(m->name);
+	free(m->authorization);
+	free(m);
+}
+
 int model_open(const struct model_setup *setup, struct model **ret, struct err *err)
 {
 	struct model *m = xcalloc(1, sizeof *m);
-	int rc = http_client_new(setup->loop, &m->http, err);
-	if (rc != 0) {
-		free(m);
-		return rc;
-	}
-	struct buf b;
 	m->setup = *setup;
 	list_init(&m->calls);
 	m->name = xstrdup(setup->name);
-	buf_init(&b, 8192);
-	(void)buf_addf(&b, "%s" PATH, setup->url); /* options are bounded */
-	m->url = xstrdup(b.data ? (const char *)b.data : "");
-	buf_reset(&b);
-	(void)buf_addf(&b, "Bearer %s", setup->key ? setup->key : "");
-	m->authorization = setup->key && b.data ? xstrdup((const char *)b.data) : NULL;
-	buf_done(&b);
-	*ret = m;
-	return 0;
+	int rc = join(setup->url, PATH, "model_url", &m->url, err);
+	if (rc == 0 && setup->key)
+		rc = join("Bearer ", setup->key, "the model's key", &m->authorization, err);
+	if (rc == 0)
+		rc = http_client_new(setup->loop, &m->http, err);
+	if (rc == 0)
+		*ret = m;
+	else
+		free_model(m);
+	return rc;
 }
 
 struct closing {
@@ -73,10 +88,7 @@ static void on_closed(void *data)
 {
 	struct closing c = *(struct closing *)data;
 	free(data);
-	free(c.model->url);
-	free(c.model->name);
-	free(c.model->authorization);
-	free(c.model);
+	free_model(c.model);
 	c.cb(c.data);
 }
 
@@ -147,14 +159,16 @@ static bool helps_to_ask_again(const struct model_call *c, int status, const str
 /* What a server says of a fault: {"error": {"message": ...}}, or anything. */
 static void read_fault(int status, const char *body, struct err *err)
 {
-	struct cJSON *tree = cJSON_Parse(body);
+	struct cJSON *tree =
+		json_parse((struct bytes){(const uint8_t *)body, strlen(body)}, NULL, NULL);
 	const cJSON *fault = cJSON_GetObjectItemCaseSensitive(tree, "error");
 	const char *said = cJSON_GetStringValue(
 		cJSON_IsString(fault) ? fault : cJSON_GetObjectItemCaseSensitive(fault, "message"));
 	AUTO(freep) char *plain = plain_cut(said ? said : "", FAULT_MAX);
 	bool key = status == 401 || status == 403;
 	err_set(err, E_UNAVAILABLE, "the model's server %s HTTP %d%s%s",
-		key ? "refuses our key:" : "answered with", status, *plain ? ": " : "", plain);
+		key ? "refuses our key:" : "answered with", status, plain && *plain ? ": " : "",
+		plain ? plain : "");
 	cJSON_Delete(tree);
 }
 
@@ -232,13 +246,13 @@ static void on_again(struct timer *t)
 		end(c, &err);
 }
 
-static char *body_of(const struct model *m, const struct cJSON *messages)
+static char *body_of(const struct model *m, const struct cJSON *messages, struct err *err)
 {
 	struct cJSON *tree = cJSON_CreateObject();
 	(void)cJSON_AddStringToObject(tree, "model", m->name);
 	(void)cJSON_AddItemReferenceToObject(tree, "messages", (cJSON *)(uintptr_t)messages);
 	(void)cJSON_AddBoolToObject(tree, "stream", true);
-	char *text = cJSON_PrintUnformatted(tree); /* NULL without memory, for all of it */
+	char *text = json_print(tree, err);
 	cJSON_Delete(tree);
 	return text;
 }
@@ -246,9 +260,10 @@ static char *body_of(const struct model *m, const struct cJSON *messages)
 int model_ask(
 	struct model *m, const struct model_ask *ask, struct model_call **ret, struct err *err)
 {
-	char *body = body_of(m, ask->messages);
+	struct err why;
+	char *body = body_of(m, ask->messages, &why);
 	if (!body)
-		return err_set(err, E_NOMEM, "a question to the model: out of memory");
+		return err_set(err, why.code, "a question to the model: %s", why.text);
 	struct model_call *c = xcalloc(1, sizeof *c);
 	c->model = m;
 	c->ask = *ask;

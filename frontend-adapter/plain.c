@@ -115,5 +115,5 @@ char *plain_cut(const char *text, size_t max)
 		b.len = plain_boundary((const char *)b.data, max);
 		b.data[b.len] = '\0';
 	}
-	return xstrdup(b.data ? (const char *)b.data : "");
+	return b.failed ? NULL : (char *)buf_take(&b, NULL);
 }

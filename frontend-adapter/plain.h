@@ -7,7 +7,7 @@
 
 /* Adds what is left of text; what does not fit is latched in b. */
 void plain_add(struct buf *b, struct bytes text);
-/* At most max bytes of it, never half a character. Caller frees. */
+/* At most max bytes of it, never half a character. Caller frees; NULL: out of memory. */
 char *plain_cut(const char *text, size_t max);
 /* Where text may be cut at or before `at`: not within a character. */
 size_t plain_boundary(const char *text, size_t at);

@@ -19,8 +19,8 @@ struct prepared {
 enum prepared_is { PREPARED_CODE, PREPARED_NONE, PREPARED_CUT };
 
 /* PREPARED_CODE: *ret, for prepared_done(). Else there is none, or not all of it, and nothing is to
- * be freed. */
-enum prepared_is prepare_code(const char *text, struct prepared *ret);
+ * be freed. An error: what of it is code cannot be said. */
+int prepare_code(const char *text, enum prepared_is *ret_is, struct prepared *ret, struct err *err);
 void prepared_done(struct prepared *p);
 
 #endif

@@ -66,26 +66,38 @@ static void join(const cJSON *blocks, struct buf *cell, struct buf *written, cJS
 	}
 }
 
-enum prepared_is prepare_code(const char *text, struct prepared *ret)
+static int take(struct buf *cell, struct buf *written, struct prepared *ret, struct err *err)
+{
+	if (buf_check(cell, "the code", err) != 0)
+		return cell->code;
+	if (buf_check(written, "the code", err) != 0)
+		return written->code;
+	ret->code = (char *)buf_take(cell, NULL);
+	ret->written = (char *)buf_take(written, NULL); /* there is none of code that is empty */
+	return 0;
+}
+
+int prepare_code(const char *text, enum prepared_is *ret_is, struct prepared *ret, struct err *err)
 {
 	cJSON *tree = NULL, *changes = cJSON_CreateArray();
 	AUTO(buf_done) struct buf cell, written;
-	struct err err;
 	buf_init(&cell, CODE_MAX);
 	buf_init(&written, CODE_MAX);
-	int status = prepare_read((struct bytes){(const uint8_t *)text, strlen(text)}, &tree, &err);
-	bool cut = status == 0 && strcmp(text_of(tree, "verdict"), "incomplete") == 0;
-	if (status == 0 && strcmp(text_of(tree, "verdict"), "code") == 0)
+	int status = prepare_read((struct bytes){(const uint8_t *)text, strlen(text)}, &tree, err);
+	const char *verdict = status == 0 ? text_of(tree, "verdict") : "";
+	bool cut = strcmp(verdict, "incomplete") == 0;
+	*ret_is = cut ? PREPARED_CUT : PREPARED_NONE;
+	if (strcmp(verdict, "code") == 0)
 		join(cJSON_GetObjectItemCaseSensitive(tree, "blocks"), &cell, &written, changes);
 	cJSON_Delete(tree);
-	if (cell.failed || written.failed || cell.len == 0 || !changes) {
-		cJSON_Delete(changes);
-		return cut ? PREPARED_CUT : PREPARED_NONE;
+	if (status == 0 && (cell.len > 0 || cell.failed))
+		status = take(&cell, &written, ret, err);
+	if (status == 0 && ret->code) {
+		*ret_is = PREPARED_CODE;
+		ret->changes = TAKE(changes);
 	}
-	ret->code = (char *)buf_take(&cell, NULL);
-	ret->written = (char *)buf_take(&written, NULL);
-	ret->changes = changes;
-	return PREPARED_CODE;
+	cJSON_Delete(changes);
+	return status;
 }
 
 void prepared_done(struct prepared *p)

@@ -15,7 +15,8 @@
 #define PARALLEL_MAX  2
 #define WAITING_MAX   64
 #define BUNDLE_MAX    (64u << 20)
-#define MAX_BYTES_MIN (16u << 10)
+#define HTML_MAX_MIN  (16u << 10) /* what is said beside a result has room too */
+#define PNG_MAX_MIN   1024u
 #define MAX_BYTES_MAX (32u << 20)
 #define HEAD_MAX      1024u
 #define SAID_MAX      400u
@@ -326,8 +327,9 @@ static int check(const struct renderer *r, const struct render_request *q, struc
 {
 	if (r->closing)
 		return err_set(err, E_UNAVAILABLE, "the gateway ends");
-	if (q->max_bytes != 0 && q->max_bytes < MAX_BYTES_MIN)
-		return err_set(err, E_INVALID, "max_bytes: at least %u", MAX_BYTES_MIN);
+	size_t least = q->to == RENDER_TO_PNG ? PNG_MAX_MIN : HTML_MAX_MIN;
+	if (q->max_bytes != 0 && q->max_bytes < least)
+		return err_set(err, E_INVALID, "max_bytes: at least %zu", least);
 	if (q->bundle.len > BUNDLE_MAX)
 		return err_set(err, E_TOO_BIG, "the bundle is longer than %u bytes", BUNDLE_MAX);
 	if (r->n_waiting >= WAITING_MAX)

@@ -29,7 +29,7 @@ enum render_to { RENDER_TO_PNG, RENDER_TO_HTML };
 struct render_request {
 	struct bytes bundle; /* JSON {data, metadata}; copied */
 	enum render_to to;
-	size_t max_bytes; /* 0: the most there is, 32 MiB; at least 16 KiB */
+	size_t max_bytes; /* 0: the most there is, 32 MiB; at least 16 KiB, of PNG 1 KiB */
 };
 
 struct render_result {

@@ -22,6 +22,9 @@ struct run_log {
 	size_t written;		   /* of block */
 	uv_fs_t request;
 	bool writes, closing, full;
+	char trouble[160]; /* "": none */
+	void (*finished)(void *data);
+	void *finished_data;
 };
 
 static void step(struct run_log *l);
@@ -51,9 +54,13 @@ static void run_log_free(struct run_log *l)
 static void fail(struct run_log *l, const char *why)
 {
 	log_warn(l->log, "run_log_not_written path=%s error=\"%s\"", l->path, why);
+	(void)copy_text(l->trouble, sizeof l->trouble, why, strlen(why)); /* cut is fine */
 	l->full = true;
 	buf_reset(&l->waiting);
+	if (l->writes)
+		return; /* what is being written stays */
 	buf_reset(&l->block);
+	l->written = 0;
 }
 
 static void on_written(uv_fs_t *request)
@@ -94,6 +101,8 @@ static void step(struct run_log *l)
 		write_block(l);
 	if (!l->writes && l->closing)
 		run_log_free(l);
+	else if (!l->writes && l->finished)
+		TAKE(l->finished)(l->finished_data); /* which may close it */
 }
 
 static bool make_file(struct run_log *l)
@@ -119,10 +128,28 @@ void run_log_add(struct run_log *l, struct bytes text)
 	l->bytes += text.len;
 	l->full = l->bytes > RUN_LOG_MAX || l->waiting.len + text.len > WAITING_MAX - sizeof mark;
 	if (l->full)
-		(void)buf_add(&l->waiting, mark, sizeof mark - 1); /* there is room */
-	else
-		(void)buf_add(&l->waiting, text.data, text.len);
+		text = (struct bytes){(const uint8_t *)mark, sizeof mark - 1};
+	if (buf_add(&l->waiting, text.data, text.len) != 0) { /* there was room */
+		fail(l, "out of memory");
+		return;
+	}
+	if (l->full)
+		(void)copy_text(l->trouble, sizeof l->trouble, "it ends at 256 MB", 17); /* fits */
 	step(l);
+}
+
+bool run_log_finish(struct run_log *l, void (*cb)(void *data), void *data)
+{
+	if (!l->writes)
+		return false;
+	l->finished = cb;
+	l->finished_data = data;
+	return true;
+}
+
+const char *run_log_trouble(const struct run_log *l)
+{
+	return *l->trouble ? l->trouble : NULL;
 }
 
 bool run_log_lags(const struct run_log *l)

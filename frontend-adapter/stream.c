@@ -50,6 +50,12 @@ static size_t tail_begins(struct bytes text, size_t max)
 	return at;
 }
 
+static void add(struct stream *s, struct buf *b, const void *data, size_t len)
+{
+	if (buf_add(b, data, len) != 0)
+		s->lost = true; /* nothing but memory: each has the room that it needs */
+}
+
 static void drop_front(struct buf *b, size_t n)
 {
 	memmove(b->data, b->data + n, b->len - n);
@@ -64,13 +70,13 @@ static void emit(struct stream *s, struct bytes text)
 		return;
 	if (!s->full) {
 		size_t cost, n = fits(text, STREAM_HALF - s->head_cost, &cost);
-		(void)buf_add(&s->head, text.data, n); /* fits, as does all below */
+		add(s, &s->head, text.data, n);
 		s->head_cost += cost;
 		s->full = n < text.len;
 		text.data += n;
 		text.len -= n;
 	}
-	(void)buf_add(&s->tail, text.data, text.len);
+	add(s, &s->tail, text.data, text.len);
 	if (s->tail.len <= 2 * STREAM_HALF)
 		return;
 	size_t at = tail_begins((struct bytes){s->tail.data, s->tail.len}, STREAM_HALF);
@@ -88,7 +94,7 @@ static void add_piece(struct stream *s, struct bytes piece)
 {
 	while (piece.len > 0) {
 		size_t n = piece.len < LINE_MAX ? piece.len : LINE_MAX;
-		(void)buf_add(&s->line, piece.data, n); /* it has twice as much room */
+		add(s, &s->line, piece.data, n);
 		piece.data += n;
 		piece.len -= n;
 		if (s->line.len >= LINE_MAX)
@@ -160,36 +166,45 @@ static void add_tail(struct buf *b, const struct stream *s)
 {
 	AUTO(buf_done) struct buf all;
 	join(s, &all);
+	if (all.failed) {
+		b->failed = true;
+		b->code = all.code;
+	}
 	struct bytes text = {all.data, all.len};
 	size_t at = tail_begins(text, STREAM_HALF);
 	add_mark(b, s->left_out + at);
 	(void)buf_add(b, text.data + at, text.len - at); /* latched */
 }
 
+/* NULL: out of memory. */
 static char *take(struct buf *b)
 {
-	char *text = xstrdup(b->data ? (const char *)b->data : "");
+	if (!b->failed)
+		return (char *)buf_take(b, NULL);
 	buf_done(b);
-	return text;
+	return NULL;
 }
 
 char *stream_text(const struct stream *s)
 {
 	struct buf b;
 	buf_init(&b, 4 * STREAM_HALF);
-	(void)buf_add(&b, s->head.data, s->head.len); /* all fits */
+	(void)buf_add(&b, s->head.data, s->head.len); /* latched */
 	add_tail(&b, s);
 	return take(&b);
 }
 
-char *stream_rest(const struct stream *s)
+int stream_rest(const struct stream *s, char **ret)
 {
 	struct buf b;
+	*ret = NULL;
 	if (!s->untold)
-		return NULL;
+		return 0;
 	buf_init(&b, 4 * STREAM_HALF);
 	if (s->head.len > s->head_at)
-		(void)buf_add(&b, s->head.data + s->head_at, s->head.len - s->head_at); /* fits */
+		(void)buf_add(
+			&b, s->head.data + s->head_at, s->head.len - s->head_at); /* latched */
 	add_tail(&b, s);
-	return take(&b);
+	*ret = take(&b);
+	return *ret ? 0 : E_NOMEM;
 }

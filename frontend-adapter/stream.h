@@ -18,6 +18,7 @@ struct stream {
 	size_t told;	   /* what was told while it came, as JSON has it */
 	bool untold;	   /* not all of it was: */
 	size_t head_at;	   /* from there on in head, and all of tail and line */
+	bool lost;	   /* memory was out: not all that came is in it */
 };
 
 void stream_init(struct stream *s);
@@ -26,9 +27,10 @@ void stream_done(struct stream *s);
 size_t stream_add(struct stream *s, struct bytes text);
 /* Bytes that stream_text() leaves out. */
 uint64_t stream_left_out(const struct stream *s);
-/* All of it that is kept, with a mark where something is left out. Caller frees. */
+/* All of it that is kept, with a mark where something is left out. Caller frees; NULL: out of
+ * memory. */
 char *stream_text(const struct stream *s);
-/* After the end: what was not told while it came, NULL: nothing. Caller frees. */
-char *stream_rest(const struct stream *s);
+/* After the end: what was not told while it came; NULL in *ret: nothing. Caller frees. E_NOMEM. */
+int stream_rest(const struct stream *s, char **ret);
 
 #endif

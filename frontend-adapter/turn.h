@@ -9,8 +9,9 @@
 int turn_begin(struct conversation *c, const char *content, bool model, struct err *err);
 /* The person wants it to stop: what runs is interrupted, the model is not asked again. */
 void turn_stop(struct conversation *c);
-/* What runs in it, or ran last, became that node. */
-void turn_recorded(struct conversation *c, const char *msg_id, const char *node);
+/* What runs in it, or ran last, became that node, so long after its end. */
+void turn_recorded(
+	struct conversation *c, const char *msg_id, const char *node, uint64_t record_ms);
 /* As chats_renamed(): the node of what runs, or ran last. */
 void turn_renamed(struct conversation *c, const char *(*now_of)(const void *data, const char *node),
 	const void *data);

@@ -268,6 +268,8 @@ static int open_chats(struct gateway *gw, struct err *err)
 		.model_name = gw->config.model_name,
 		.model_key = getenv("COPPICE_MODEL_KEY"),
 		.model_timeout_ms = (uint64_t)gw->config.model_timeout,
+		.model_history = (size_t)gw->config.model_history,
+		.renderer = gw->renderer,
 		.runner = &chat_client_runner,
 		.runner_data = gw,
 	};

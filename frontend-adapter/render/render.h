@@ -23,7 +23,8 @@ struct cJSON;
 #define RENDER_NO_WALL 5 /* the wall could not be put up: nothing was read */
 
 #define REQUEST_MAX   (96u << 20)
-#define MAX_BYTES_MIN 16384u
+#define HTML_MAX_MIN  16384u
+#define PNG_MAX_MIN   1024u
 #define MAX_BYTES_MAX (32u << 20)
 
 struct request {

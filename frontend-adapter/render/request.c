@@ -13,12 +13,12 @@ static int parse_head(const struct cJSON *head, struct request *r, struct err *e
 	if (!to || (strcmp(to, "png") != 0 && strcmp(to, "html") != 0))
 		return err_set(err, E_INVALID, "`to` must be png or html");
 	r->png = strcmp(to, "png") == 0;
+	unsigned least = r->png ? PNG_MAX_MIN : HTML_MAX_MIN;
 	r->max_bytes = MAX_BYTES_MAX;
 	if (!max)
 		return 0;
-	if (!cJSON_IsNumber(max) || !(max->valuedouble >= MAX_BYTES_MIN))
-		return err_set(
-			err, E_INVALID, "`max_bytes` must be a number from %u", MAX_BYTES_MIN);
+	if (!cJSON_IsNumber(max) || !(max->valuedouble >= least))
+		return err_set(err, E_INVALID, "`max_bytes` must be a number from %u", least);
 	if (max->valuedouble < MAX_BYTES_MAX)
 		r->max_bytes = (size_t)max->valuedouble;
 	return 0;

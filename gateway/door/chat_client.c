@@ -5,24 +5,31 @@
 #include <string.h>
 
 #include "gateway/base/json.h"
+#include "gateway/base/json_tree.h"
 #include "gateway/door/chat_drop.h"
 #include "gateway/gateway.h"
 #include "gateway/spine/client.h"
+#include "gateway/spine/desk.h"
 #include "gateway/spine/facts.h"
 #include "gateway/spine/owners.h"
 
-#define PULL_MAX 256u /* messages in a turn of the loop */
-#define LAG_MS	 10u
+#define PULL_MAX  256u /* messages in a turn of the loop */
+#define LAG_MS	  10u
+#define LOST_CODE 1011u
 
 /* One run. The client is there from its beginning to its end. */
 struct chat_client {
 	struct gateway *gw;
 	struct chat_run run;
 	struct client *client;
+	const struct desk *desk; /* as long as the client is there */
 	char msg_id[UUID_SIZE], status[16];
 	uint64_t peak_bytes;
 	struct timer pull;
-	uint64_t sent_ms, began_ms;   /* began_ms 0: not yet */
+	uint64_t sent_ms, began_ms; /* began_ms 0: not yet */
+	uint64_t epoch;
+	char lost[160];
+	unsigned queue_position;
 	bool ran, told, idle, closed; /* told: iopub had an error of it */
 };
 
@@ -33,11 +40,15 @@ static void on_readable(void *data)
 		timer_start(c->gw->clock, &c->pull, 0);
 }
 
+/* 1011: something could not be put into the journal. A page connects anew and reads on; here the
+ * rest is read as it comes, and that something is missing is said. */
 static void on_close(void *data, unsigned code, const char *reason)
 {
 	struct chat_client *c = data;
-	(void)code, (void)reason;
-	c->closed = true;
+	if (code == LOST_CODE)
+		(void)copy_text(c->lost, sizeof c->lost, reason, strlen(reason)); /* cut is fine */
+	else
+		c->closed = true;
 	on_readable(c);
 }
 
@@ -47,16 +58,26 @@ static void on_replaced(void *data)
 	(void)data;
 }
 
+static bool asked_exit(const struct chat_client *c)
+{
+	const struct execution *x = execution_find(c->desk, c->msg_id);
+	return x && x->asked_exit;
+}
+
 static void end(struct chat_client *c, const char *status)
 {
 	struct chat_run run = c->run;
 	uint64_t now = clock_now_ms(c->gw->clock), began = c->began_ms ? c->began_ms : now;
 	char word[sizeof c->status];
-	const struct chat_outcome outcome = {.status = word,
+	struct chat_outcome outcome = {.status = word,
 		.waited_ms = began - c->sent_ms,
 		.ran_ms = now - began,
-		.peak_memory_bytes = c->peak_bytes};
+		.queue_position = c->queue_position,
+		.peak_memory_bytes = c->peak_bytes,
+		.epoch = c->epoch,
+		.leaves = asked_exit(c)};
 	(void)copy_text(word, sizeof word, status, strlen(status)); /* one of ours, or as long */
+	memcpy(outcome.lost, c->lost, sizeof outcome.lost);
 	timer_stop(c->gw->clock, &c->pull);
 	client_detach(c->client, 0);
 	free(c);
@@ -92,8 +113,10 @@ static void take(struct chat_client *c, const struct jmsg *m)
 	char state[16];
 	if (strcmp(m->parent_id, c->msg_id) != 0)
 		return;
-	if (c->began_ms == 0)
+	if (c->began_ms == 0) {
 		c->began_ms = clock_now_ms(c->gw->clock);
+		c->epoch = c->desk->epoch;
+	}
 	if (m->channel == CHANNEL_SHELL) {
 		take_reply(c, m);
 	} else if (strcmp(m->msg_type, "status") == 0) {
@@ -108,6 +131,16 @@ static void take(struct chat_client *c, const struct jmsg *m)
 static void rest(struct chat_client *c)
 {
 	timer_start(c->gw->clock, &c->pull, c->run.lags(c->run.data) ? LAG_MS : 0);
+}
+
+/* Its reply or its idle may be what is missing: then the spine knows how it ended. NULL: it runs.
+ */
+static const char *ended_unheard(const struct chat_client *c)
+{
+	const struct execution *x = execution_find(c->desk, c->msg_id);
+	if (client_waits(c->client) || (x && x->sm.state != EXECUTION_DONE))
+		return NULL;
+	return x ? execution_status_name(x->status) : "died";
 }
 
 static void on_pull(struct timer *t)
@@ -130,6 +163,10 @@ static void on_pull(struct timer *t)
 		end(c, aborted && c->ran ? "died" : c->status);
 	else if (c->closed && !client_waits(c->client))
 		end(c, "died");
+	else if (*c->lost && ended_unheard(c))
+		end(c, ended_unheard(c));
+	else if (*c->lost)
+		timer_start(c->gw->clock, &c->pull, LAG_MS);
 }
 
 static const struct owner *owner_of(const struct gateway *gw, const char *name)
@@ -163,7 +200,16 @@ static int start(void *data, const char *owner, const char *kernel_name, char re
 	return rc;
 }
 
-static char *content_of(const char *code)
+static bool await_place(void *data, void (*cb)(void *data, const struct err *err), void *cb_data)
+{
+	const struct gateway *gw = data;
+	if (!kernels_may_wait(gw->kernels))
+		return false;
+	kernels_await_place(gw->kernels, cb, cb_data);
+	return true;
+}
+
+static char *content_of(const char *code, struct err *err)
 {
 	struct cJSON *tree = cJSON_CreateObject();
 	(void)cJSON_AddStringToObject(tree, "code", code);
@@ -172,7 +218,7 @@ static char *content_of(const char *code)
 	(void)cJSON_AddBoolToObject(tree, "allow_stdin", false);
 	(void)cJSON_AddBoolToObject(tree, "stop_on_error", true);
 	(void)cJSON_AddObjectToObject(tree, "user_expressions");
-	char *text = cJSON_PrintUnformatted(tree); /* NULL without memory */
+	char *text = json_print(tree, err);
 	cJSON_Delete(tree);
 	return text;
 }
@@ -193,9 +239,10 @@ static int add_retry(struct jmsg **m, const char *retry_of, struct err *err)
 static int send_code(struct chat_client *c, const struct chat_run *run, struct err *err)
 {
 	AUTO(jmsg_unrefp) struct jmsg *m = NULL;
-	AUTO(freep) char *content = content_of(run->code);
+	struct err why;
+	AUTO(freep) char *content = content_of(run->code, &why);
 	if (!content)
-		return err_set(err, E_NOMEM, "a request: out of memory");
+		return err_set(err, why.code, "a request: %s", why.text);
 	int rc = jmsg_make(CHANNEL_SHELL, "execute_request", client_session_id(c->client), NULL,
 		content, &m, err);
 	if (rc == 0 && run->retry_of)
@@ -217,6 +264,7 @@ static int run(void *data, const char *owner, const char *kernel_id, const struc
 	struct chat_client *c = xcalloc(1, sizeof *c);
 	c->gw = gw;
 	c->run = *run_it;
+	c->desk = d;
 	c->sent_ms = clock_now_ms(gw->clock);
 	timer_init(&c->pull, on_pull);
 	const struct client_socket side = {.on_readable = on_readable,
@@ -231,6 +279,8 @@ static int run(void *data, const char *owner, const char *kernel_id, const struc
 	}
 	rc = send_code(c, run_it, err);
 	if (rc == 0) {
+		const struct execution *x = execution_find(d, c->msg_id);
+		c->queue_position = x ? x->queue_position : 0;
 		memcpy(ret_msg_id, c->msg_id, sizeof c->msg_id);
 		return 0;
 	}
@@ -252,5 +302,8 @@ static void interrupt(void *data, const char *owner, const char *kernel_id)
 		desk_interrupt(d, on_interrupted, NULL);
 }
 
-const struct chat_runner chat_client_runner = {
-	.start = start, .run = run, .interrupt = interrupt, .drop = chat_drop};
+const struct chat_runner chat_client_runner = {.start = start,
+	.await_place = await_place,
+	.run = run,
+	.interrupt = interrupt,
+	.drop = chat_drop};

@@ -1,8 +1,10 @@
 /* Conversations over HTTP: made, looked at, said something to; events as server-sent events. */
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "frontend-adapter/adapter.h"
+#include "gateway/base/json_tree.h"
 #include "gateway/door/rest.h"
 #include "gateway/door/route.h"
 #include "gateway/gateway.h"
@@ -141,29 +143,43 @@ static void listening_free(struct listening *l)
 static void on_event(void *data, uint64_t id, const char *name, const char *json)
 {
 	struct listening *l = data;
-	AUTO(buf_done) struct buf b;
-	buf_init(&b, strlen(json) + 256);
+	char head[128];
 	if (!l->call->streams)
 		return;
-	(void)buf_addf(&b, "id: %llu\nevent: %s\ndata: ", (unsigned long long)id, name);
-	(void)buf_add_text(&b, json); /* JSON text of ours has no line ends */
-	(void)buf_add_text(&b, "\n\n");
-	if (!b.failed)
-		(void)answer_add(l->call, (struct bytes){b.data, b.len}); /* on_gone tells */
+	int n = snprintf(head, sizeof head, "id: %llu\nevent: %s\ndata: ", (unsigned long long)id,
+		name); /* fits: names are ours */
+	/* What is not added for want of memory ends the connection: who comes back reads on from
+	 * the last event that it has. JSON text of ours has no line ends. */
+	(void)(answer_add(l->call, (struct bytes){(const uint8_t *)head, (size_t)n}) &&
+		answer_add(l->call, (struct bytes){(const uint8_t *)json, strlen(json)}) &&
+		answer_add(l->call, (struct bytes){(const uint8_t *)"\n\n", 2}));
 }
 
-/* What has run is never answered with a status that clients ask again for by themselves. */
+/* What has run is never answered with a status that clients ask again for by themselves: 410 where
+ * the message or record is not to be had. */
 static void answer_whole(struct listening *l, const struct err *failure)
 {
+	static const char lost[] =
+		"{\"message\":\"it ran, but there is no memory for the answer: ask for the "
+		"conversation or its records again\",\"reason\":\"out_of_memory\"}";
 	struct call *r = l->call;
 	struct cJSON *last = NULL;
 	struct err err;
-	int status =
-		failure ? err_set(&err, failure->code, "%s", failure->text)
-			: chat_last(chats_of(r), r->owner->name, l->id, l->record, &last, &err);
-	if (status != 0)
-		answer_header(r, "X-Should-Retry", "false");
-	answer(r, status, 200, last, &err);
+	answer_header(r, "X-Should-Retry", "false");
+	if (failure) {
+		answer_error(r, failure);
+		return;
+	}
+	if (chat_last(chats_of(r), r->owner->name, l->id, l->record, &last, &err) != 0) {
+		err.code = E_GONE;
+		answer_error(r, &err);
+		return;
+	}
+	AUTO(freep) char *text = json_print(last, NULL);
+	const char *body = text ? text : lost;
+	cJSON_Delete(last);
+	answer_bytes(r, text ? 200 : 410, "application/json",
+		(struct bytes){(const uint8_t *)body, strlen(body)});
 }
 
 static void on_end(void *data, const struct err *failure)

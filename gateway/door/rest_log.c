@@ -39,6 +39,8 @@ static void on_read(uv_fs_t *request)
 	g->reads = false;
 	if (n > 0 && !g->gone)
 		g->gone = !answer_add(g->call, (struct bytes){(uint8_t *)g->block, (size_t)n});
+	if (n < 0) /* hangs up: what looks whole would not be */
+		g->call->answer.failed = true;
 	if (n <= 0 || g->gone)
 		end(g);
 	else
@@ -79,8 +81,13 @@ static void log_get(struct call *r)
 		return;
 	}
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) { /* it printed nothing */
+	if (fd < 0 && errno == ENOENT) { /* it printed nothing */
 		answer_bytes(r, 200, "text/plain; charset=utf-8", (struct bytes){0});
+		return;
+	}
+	if (fd < 0) {
+		err_set(&err, E_IO, "the log cannot be read: %s", strerror(errno));
+		answer_error(r, &err);
 		return;
 	}
 	struct reading *g = xcalloc(1, sizeof *g);

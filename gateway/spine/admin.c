@@ -67,6 +67,7 @@ static cJSON *execution_row(const struct desk *d, const struct execution *x)
 	cJSON_AddStringToObject(row, "status", execution_status_name(x->status));
 	add_number(row, "client", x->client);
 	cJSON_AddNumberToObject(row, "execution_count", (double)x->execution_count);
+	add_number(row, "queue_position", x->queue_position);
 	add_number(row, "first", x->first);
 	add_number(row, "last", x->last);
 	add_time(row, "accepted", x->accepted_us);

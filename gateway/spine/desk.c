@@ -590,6 +590,8 @@ void desk_leave(struct desk *d, bool left)
 	timer_stop(d->gw->clock, &d->exit_timer);
 	requests_forget(d);
 	kernels_unlist(d);
+	/* The door's have gone before; a client of the house holds us until it is told. */
+	clients_close(d, JOURNAL_TO_ALL, 1012, "the gateway restarts");
 	if (left)
 		desk_release(d);
 	else

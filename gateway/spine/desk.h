@@ -8,6 +8,7 @@
 
 #include "gateway/base/crypto.h"
 #include "gateway/spine/acks.h"
+#include "gateway/spine/cost.h"
 #include "gateway/spine/execution.h"
 #include "gateway/spine/journal.h"
 #include "gateway/spine/kernels.h"
@@ -26,15 +27,6 @@
 #define EXIT_EXPECTED_MS     10000u
 #define REATTACH_MS	     2000u /* who asked for a restart comes back with a new socket by then */
 #define EXIT_HOLD_MS	     2000u
-
-struct spine_counters {
-	uint64_t messages_in, bytes_in;	  /* from clients */
-	uint64_t messages_out, bytes_out; /* from kernels */
-	uint64_t bad_messages;		  /* of kernels: a status that is none */
-	uint64_t executions[EXECUTION_STATUSES];
-	uint64_t refused, duplicates, synthesised, deaths, restarts, culled, missed;
-	uint64_t recorded, not_recorded; /* executions in history; lost to it */
-};
 
 struct waiter {
 	struct list link;

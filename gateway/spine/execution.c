@@ -4,6 +4,7 @@
 
 #include "gateway/base/json.h"
 #include "gateway/spine/desk.h"
+#include "gateway/spine/facts.h"
 #include "gateway/spine/notice.h"
 
 static const struct sm_state states[EXECUTION_STATES] = {
@@ -58,6 +59,16 @@ void execution_free(struct execution *x)
 	free(x);
 }
 
+struct execution *execution_find(const struct desk *d, const char *msg_id)
+{
+	LIST_EACH (at, &d->executions) {
+		struct execution *x = CONTAINER_OF(at, struct execution, link);
+		if (!x->repeats && strcmp(x->msg_id, msg_id) == 0)
+			return x;
+	}
+	return NULL;
+}
+
 static void send_now(struct execution *x)
 {
 	struct err err;
@@ -74,6 +85,8 @@ static void done(struct execution *x)
 {
 	x->done_us = clock_wall_us(x->desk->gw->clock);
 	x->desk->kernels->count.executions[x->status]++;
+	if (x->running_us > 0 && !x->repeats)
+		costs_add_execution(&x->desk->kernels->count.costs, x);
 	log_info(&x->desk->log, "execution_done msg_id=%s status=%s ms=%lld", x->msg_id,
 		execution_status_name(x->status),
 		(long long)((x->done_us - x->accepted_us) / 1000));
@@ -199,8 +212,11 @@ static void read_times(struct execution *x, const struct jmsg *reply)
 void execution_saw(struct execution *x, const struct jmsg *m, uint64_t number)
 {
 	x->last = number;
-	if (m->channel == CHANNEL_SHELL)
+	x->output_bytes += m->channel == CHANNEL_IOPUB ? m->frame.len : 0;
+	if (m->channel == CHANNEL_SHELL) {
 		read_reply(x, m);
+		x->peak_bytes = facts_peak(m);
+	}
 	if (x->running_us == 0) {
 		x->running_us = clock_wall_us(x->desk->gw->clock);
 		x->busy_us = stamp_in(m->part[PART_HEADER], "date");

@@ -44,6 +44,8 @@ struct execution {
 	enum execution_status status;
 	int64_t execution_count; /* of the reply; -1: none was said */
 	uint64_t first, last;	 /* numbers of its range in the journal; 0: nothing */
+	uint64_t peak_bytes;	 /* of its kernel's process meanwhile; 0: not known */
+	uint64_t output_bytes;	 /* of what the kernel sent for it */
 	unsigned queue_position; /* executions of its lane that were before it when it came */
 	int64_t accepted_us, sent_us, running_us, done_us;
 	int64_t busy_us;     /* of its first sign, by the kernel's clock; 0: not said */
@@ -71,6 +73,8 @@ void execution_free(struct execution *x);
 void execution_step(struct execution *x);
 /* A message of the kernel, already in the journal as `number`, belongs to it. */
 void execution_saw(struct execution *x, const struct jmsg *m, uint64_t number);
+/* Of that msg_id, if the desk still has it; one that only repeats another is none. NULL: none. */
+struct execution *execution_find(const struct desk *d, const char *msg_id);
 /* False if the reply's content is malformed: *ret is not touched. */
 bool outcome_read(const struct jmsg *reply, struct outcome *ret);
 const char *execution_status_name(enum execution_status status);

@@ -41,9 +41,9 @@ bool kernels_may_wait(const struct kernels *ks);
  * takes; with E_QUEUE_TIMEOUT after pool_wait. */
 void kernels_await_place(
 	struct kernels *ks, void (*cb)(void *data, const struct err *err), void *data);
-/* Who wants to know what executions became: the node of the one whose request had that msg_id. From
- * the loop, at least once for each that is recorded. */
+/* Who wants to know what executions became, by the msg_id of their request. From the loop. */
 struct kernels_watch {
+	/* Its node: at least once for each that is recorded. */
 	void (*recorded)(void *data, const char *msg_id, const char *node);
 	void *data;
 };

@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <string.h>
 
+#include "frontend-adapter/adapter.h"
 #include "gateway/base/buf.h"
 #include "gateway/spine/admin.h"
 #include "gateway/spine/desk.h"
@@ -111,12 +112,43 @@ static uint64_t heap_bytes(void)
 	return heap.uordblks + heap.hblkhd;
 }
 
+/* Of one name, a row for each label. */
+static void row(struct buf *b, const char *name, const char *label, const char *value, uint64_t n)
+{
+	(void)buf_addf(b, "coppice_%s{%s=\"%s\"} %llu\n", name, label, value,
+		(unsigned long long)n); /* latched */
+}
+
+static void chat(struct buf *b, const struct chats_figures *f)
+{
+	head(b, "chat_answers_total", "counter", "Answers in conversations, by how they ended.");
+	for (unsigned i = 0; i < CHAT_STATUSES; i++)
+		row(b, "chat_answers_total", "status", chat_status_name(i), f->answers[i]);
+	one(b, "chat_executions_total", "counter", "Executions of conversations.", f->runs);
+	one(b, "chat_repairs_total", "counter", "Times that a model was to mend code.", f->repairs);
+	one(b, "chat_pictures_scaled_total", "counter",
+		"Pictures that were made smaller to fit into a record.", f->pictures_scaled);
+	one(b, "chat_model_calls_total", "counter", "Questions to a model.", f->model_calls);
+	one(b, "chat_model_milliseconds_total", "counter", "How long its answers took.",
+		f->model_ms);
+	head(b, "chat_tokens_total", "counter", "Tokens, as the model's server counts them.");
+	row(b, "chat_tokens_total", "kind", "prompt", f->prompt_tokens);
+	row(b, "chat_tokens_total", "kind", "completion", f->completion_tokens);
+	head(b, "chat_output_bytes_total", "counter", "What executions of conversations put out.");
+	row(b, "chat_output_bytes_total", "kind", "stdout", f->stdout_bytes);
+	row(b, "chat_output_bytes_total", "kind", "stderr", f->stderr_bytes);
+	row(b, "chat_output_bytes_total", "kind", "outputs", f->outputs_bytes);
+}
+
 void admin_metrics(const struct gateway *gw, struct buf *ret)
 {
 	const struct kernels *ks = gw->kernels;
 	kernels_by_state(ret, ks);
 	one(ret, "clients", "gauge", "WebSockets on kernels.", kernels_connections(ks, NULL));
 	executions_by_status(ret, &ks->count);
+	costs_metrics(&ks->count.costs, ret);
+	if (gw->chats)
+		chat(ret, chats_figures(gw->chats));
 	pool(ret, ks);
 	sums(ret, ks);
 	one(ret, "heap_bytes", "gauge", "Memory that was asked for and not given back.",

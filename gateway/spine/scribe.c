@@ -20,6 +20,7 @@ struct range {
 	struct desk *desk;
 	uint64_t first, last;
 	uint64_t epoch;
+	uint64_t ended_ms; /* 0: in an earlier gateway */
 	bool is_out;
 	char *msg_id;	/* of its request */
 	bool is_report; /* one entry: what was learnt of an execution after its end */
@@ -205,7 +206,8 @@ uint64_t scribe_ends(struct request *r)
 	uint64_t last = 0;
 	AUTO(jmsg_unrefp) struct jmsg *m = facts_end(x, environment_of(d), &err);
 	if (m && journal_append(d->journal, m, JOURNAL_TO_NOBODY, &last, &err) == 0)
-		add_range(d, x->first, last, x->history, x->msg_id);
+		add_range(d, x->first, last, x->history, x->msg_id)->ended_ms =
+			clock_now_ms(d->gw->clock);
 	else
 		log_error(&d->log, "not_recorded error=\"%s\"", err.text);
 	if (last > 0 && x->report)
@@ -217,16 +219,6 @@ uint64_t scribe_ends(struct request *r)
 
 /* ---- what the kernel learns of it afterwards ---- */
 
-static struct execution *find_execution(struct desk *d, const char *msg_id)
-{
-	LIST_EACH (at, &d->executions) {
-		struct execution *x = CONTAINER_OF(at, struct execution, link);
-		if (!x->repeats && strcmp(x->msg_id, msg_id) == 0)
-			return x;
-	}
-	return NULL;
-}
-
 /* Over `ctl` it may overtake the idle, where much output waits to be read; and a cell that ended in
  * an earlier gateway is known by its answer alone. */
 void scribe_report(void *desk, const char *msg_id, struct bytes text)
@@ -234,7 +226,7 @@ void scribe_report(void *desk, const char *msg_id, struct bytes text)
 	struct desk *d = desk;
 	if (!is_on(d) || d->leaving || forgotten_has(&d->scribe.forgotten, msg_id))
 		return;
-	struct execution *x = find_execution(d, msg_id);
+	struct execution *x = execution_find(d, msg_id);
 	struct answered *a = x ? NULL : answers_execution(&d->requests.answers, msg_id);
 	bool *reported = x ? &x->reported : a ? &a->reported : NULL;
 	if (!reported || *reported)
@@ -367,6 +359,9 @@ static void take_place(
 	(void)copy_text(s->branch, sizeof s->branch, recorded->branch, strlen(recorded->branch));
 	s->state_version = recorded->state_version;
 	d->kernels->count.recorded++;
+	if (range->ended_ms > 0)
+		costs_add(&d->kernels->count.costs, COST_RECORD_SECONDS,
+			(double)(clock_now_ms(d->gw->clock) - range->ended_ms) / 1000);
 	if (!d->ending)
 		pin(d, range, recorded->history);
 	tell_watcher(d->kernels, range, s->node);

@@ -113,7 +113,7 @@ def test_each_try_names_its_node(server, model, conversation, tmp_path):
     assert good["usage"] == {"prompt_tokens": 30, "completion_tokens": 5}
     assert found[-1][1]["usage"] == {"prompt_tokens": 91, "completion_tokens": 13}
     assert good["bytes"] == {"stdout": 2, "stderr": 0, "outputs": 0}
-    assert set(good["timings"]) == {"model_ms", "model_first_ms", "waited_ms", "ran_ms"}
+    assert set(good["timings"]) == {"model_ms", "model_first_ms", "place_ms", "waited_ms", "ran_ms"}
     assert good["peak_memory_bytes"] > 20 << 20 and failed["peak_memory_bytes"] > 20 << 20
     assert good["duration_ms"] == good["timings"]["ran_ms"]
     # The nodes are those of the runs, and the commit of the repair names the failure.
@@ -196,10 +196,37 @@ def test_what_only_the_reply_knows_is_mended_too(server, model, conversation):
 
 
 def test_who_leaves_is_not_mended(server, model, conversation):
-    """Case 20: an early end is no failure to repair."""
-    model.will_say(code("x = 1\nraise SystemExit(0)"))
+    """Case 20: an early end is no failure, and nothing is mended."""
+    model.will_say(code("print('some')\nraise SystemExit(0)"), "It left.")
     found = events(server, conversation, "Leave.")
-    assert "repair" not in names(found) and len(model.asked) == 1
+    assert "repair" not in names(found) and len(model.asked) == 2
+    (record,) = records(server, found)
+    assert record["status"] == "ok" and "error" not in record and record["stdout"] == "some\n"
+    assert any("early" in n for n in record["notes"])
+    assert found[-1][1]["status"] == "ok"
+    model.will_say(code("raise SystemExit('halt')"), "It cannot go on.")
+    found = events(server, conversation, "Leave for a reason.")
+    (record,) = records(server, found)
+    assert record["status"] == "error" and record["error"]["evalue"] == "halt"
+
+
+def test_case_34_nobody_to_ask(server, model, conversation):
+    """In a conversation: an error at once, which the model is told; nothing waits."""
+    for question in ('n = input("who? ")', "import getpass; getpass.getpass()"):
+        model.asked.clear()
+        model.will_say(code(question), code('print("on")'), "Without asking.")
+        found = events(server, conversation, "Ask me.")
+        failed, good = records(server, found)
+        assert failed["status"] == "error" and failed["timings"]["ran_ms"] < within(2000)
+        assert failed["error"]["ename"] == "StdinNotImplementedError"
+        told = model.asked[1]["messages"][-1]["content"]
+        assert "StdinNotImplementedError" in told and "input" in told
+        assert good["stdout"] == "on\n"
+    with server.open(good["kernel_id"]) as page:
+        page.info()
+        assert run(server, conversation, 'input("who? ")')["status"] == "error"
+        page.until(lambda m: m.type == "error")
+        assert not [m for m in page.messages if m.type == "input_request"]
 
 
 def test_cut_off_code_is_not_run(server, model, conversation):
@@ -210,17 +237,32 @@ def test_cut_off_code_is_not_run(server, model, conversation):
     assert found[-1][1]["records"] == []
 
 
-def test_a_failing_model_loses_no_run(server, model, conversation):
-    """What has run is never answered with a status that clients ask again for by themselves."""
-    model.will_say(code("kept = 5\nprint('ran')"), *[Answer(status=500)] * 3)
-    answer = server.post(f"/chat/conversations/{conversation}/messages",
-                         json={"content": "Keep five."}, timeout=within(60))
+@pytest.mark.parametrize("fault,reason", [
+    ([Answer(status=500)] * 3, "unavailable"), ([Answer(status=429)] * 3, "unavailable"),
+    ([Answer(status=408)], "unavailable"), ([Answer(status=409)], "unavailable"),
+    ([Answer("", cut="reset")] * 3, "unavailable"), ([Answer("Half", cut=True)], "protocol"),
+    ([Answer("Half", error="overloaded")], "unavailable")],
+    ids=["500", "429", "408", "409", "reset", "cut", "error"])
+@pytest.mark.parametrize("first", ["ok", "error"])
+def test_a_failing_model_loses_no_run(server, model, conversation, fault, reason, first):
+    """What has run is never answered with a status that clients ask again for by themselves (408,
+    409, 429, 5xx): a client that does so ran the code once."""
+    text = "runs = globals().get('runs', 0) + 1\nprint('ran')" + ("\n1/0" if first == "error" else "")
+    model.will_say(code(text), *fault)
+    with requests.Session() as session:
+        again = requests.adapters.Retry(
+            total=2, status_forcelist=[408, 409, 429, 500, 502, 503, 504],
+            allowed_methods=None, backoff_factor=0)
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=again))
+        answer = session.post(f"{server.url}/chat/conversations/{conversation}/messages",
+                              json={"content": "Keep five."}, timeout=within(60),
+                              headers={"Authorization": f"token {ALICE}"})
     assert answer.status_code == 200
     message = answer.json()
-    assert message["status"] == "failed" and message["error"]["reason"] == "unavailable"
+    assert message["status"] == "failed" and message["error"]["reason"] == reason
     (record,) = message["records"]
     assert server.json(f"/chat/records/{record}")["stdout"] == "ran\n"
-    assert run(server, conversation, "kept")["outputs"][0]["data"]["text/plain"] == "5"
+    assert run(server, conversation, "runs")["outputs"][0]["data"]["text/plain"] == "1"
 
 
 def test_a_model_that_calls_a_tool(server, model, conversation):
@@ -341,6 +383,62 @@ def test_a_gateway_that_is_killed_amid_an_answer(server, model, conversation):
     assert record["stdout"] == "first\n"
     model.will_say("Better now.")
     assert events(server, conversation, "And now?")[-1][1]["status"] == "ok"
+
+
+def test_a_gateway_that_ends_amid_a_run(server, conversation):
+    """In order, and the kernel stays: its end does not wait for a run that goes on."""
+    from test_survival import again, cut
+    import signal
+    with open_events(server, conversation, "import time\nprint('on', flush=True)\ntime.sleep(600)",
+                     "executions", "code") as answer:
+        for name, data in read_events(answer):
+            if "on" in data.get("stdout", ""):
+                break
+        cut(server, signal.SIGTERM)
+    again(server)
+    c = server.json(f"/chat/conversations/{conversation}")
+    assert c["messages"][-1]["error"]["reason"] == "gone"
+    server.wait_state(c["kernel_id"], "busy", within(30))
+
+
+def test_a_record_that_cannot_be_kept_says_so(server, model, conversation):
+    """As on a full disk: the result arrives, what is missing is said, and nobody runs it again."""
+    blocked = server.data_dir / "chat" / conversation
+    blocked.write_text("")  # a file where its records' folder would be
+    model.will_say(code("print('seen')\n6 * 7"), "42.")
+    found = events(server, conversation, "6 * 7?")
+    assert [d["data"]["text/plain"] for d in datas(found, "output") if "data" in d] == ["42"]
+    (end,) = datas(found, "execution.end")
+    assert end["status"] == "ok" and end["not_recorded"]
+    assert found[-1][1]["status"] == "ok" and found[-1][1]["records"] == [end["record"]]
+    answer = server.get(f"/chat/records/{end['record']}")
+    assert answer.status_code == 410 and end["not_recorded"] in answer.json()["message"]
+    (row,) = server.json(f"/chat/conversations/{conversation}/records")["records"]
+    assert row["not_recorded"] == end["not_recorded"]
+    answer = server.post(f"/chat/conversations/{conversation}/executions", timeout=within(60),
+                         json={"code": "1"})
+    assert answer.status_code == 410 and answer.headers["X-Should-Retry"] == "false"
+    blocked.unlink()
+    assert run(server, conversation, "2")["outputs"][0]["data"]["text/plain"] == "2"
+
+
+def test_a_conversation_that_cannot_be_kept_says_so(server, model, conversation):
+    path = server.data_dir / "chat" / f"{conversation}.json"
+    path.unlink()
+    path.mkdir()  # what is written cannot take its place
+    model.will_say("Yes.")
+    found = events(server, conversation, "Are you there?")
+    assert any("cannot be kept" in d["text"] for d in datas(found, "notice"))
+    assert found[-1][1]["status"] == "ok" and found[-1][1]["not_recorded"]
+    said = server.json(f"/chat/conversations/{conversation}")["messages"]
+    assert said[-1]["not_recorded"] == found[-1][1]["not_recorded"]
+    answer = server.http("PATCH", f"/chat/conversations/{conversation}", json={"title": "New"})
+    assert answer.status_code == 500
+    assert server.json(f"/chat/conversations/{conversation}")["title"] == "Test"
+    path.rmdir()
+    model.will_say("Still.")
+    found = events(server, conversation, "And now?")
+    assert "not_recorded" not in found[-1][1] and not datas(found, "notice")
 
 
 def test_deletion_deletes(server, model):

@@ -213,3 +213,38 @@ def test_the_gateway_ends_amid_an_answer(spec_path, model):
         answer = open_events(server, new_conversation(server), "Hello?")
         wait(lambda: len(model.asked), lambda n: n == 1, within(10))
     answer.close()
+
+
+def size_of(messages):
+    return sum(len(m["content"].encode()) for m in messages)
+
+
+def test_what_is_too_long_is_left_out_the_oldest_first(spec_path, model):
+    """What the model is for and the question stay; what is left out is said and kept."""
+    with Server("chat-history", "--engine", "process", "--model-url", model.url, "--model-history",
+                "16K", env={"JUPYTER_PATH": spec_path}) as server:
+        c = new_conversation(server)
+        for i in range(8):
+            model.will_say(f"answer {i} " + "a" * 2000)
+            found = events(server, c, f"question {i} " + "é" * 1000)
+            last, said = model.asked[-1]["messages"], found[-1][1]
+            assert size_of(last) <= 16384 and last[0]["role"] == "system"
+            assert last[0] == model.asked[0]["messages"][0]
+            told = [m["content"].split(" ")[:2] for m in last[1:]]
+            whole = [[who, str(k)] for k in range(i + 1) for who in ("question", "answer")][:-1]
+            assert told == whole[len(whole) - len(told):] and told[0][0] == "question"
+            left = len(whole) - len(told)
+            assert said.get("left_out", {}).get("messages", 0) == left
+            assert any("model_history" in d["text"] for d in datas(found, "notice")) == (left > 0)
+        assert 6 <= left <= 12 and said["left_out"]["bytes"] > 2000 * left
+        messages = server.json(f"/chat/conversations/{c}")["messages"]
+        assert len(messages) == 16 and messages[-1]["left_out"] == said["left_out"]
+        # A question that is longer than all that may be told is refused, with the option's name.
+        asked = len(model.asked)
+        answer = server.post(f"/chat/conversations/{c}/messages", json={"content": "x" * 20_000})
+        assert answer.status_code == 413 and "model_history" in answer.json()["message"]
+        assert len(server.json(f"/chat/conversations/{c}")["messages"]) == 16
+        assert len(model.asked) == asked
+        # What is not told is there all the same, and short questions go on.
+        model.will_say("Yes.")
+        assert events(server, c, "Still there?")[-1][1]["status"] == "ok"

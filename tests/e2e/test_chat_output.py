@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from chat import datas, events, new_conversation, run
+from chat import datas, events, new_conversation, open_events, read_events, run
 from gateway import BOB, wait, within
 from test_history import clone_url, git
 
@@ -224,3 +224,74 @@ def test_who_leaves_amid_a_log_harms_nobody(server, conversation):
         with log_of(server, record, stream=True) as answer:
             next(answer.iter_content(1000))
     assert len(log_of(server, record).content) == 30_000_001
+
+
+FIGURES = """import numpy as np
+import matplotlib.pyplot as plt
+for i in range(100):
+    plt.figure(figsize=(6.4, 4.8), dpi=100)
+    x, y = np.random.default_rng(i).random((2, 3000))
+    plt.scatter(x, y, c=x, s=9)
+    plt.title(f"figure {i}")
+    plt.show()
+print('drawn')"""
+
+
+def size_of(png):
+    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+
+
+def test_a_hundred_figures(server, conversation):
+    """All of them are there, in order, smaller; who listens gets each once; the history has them as
+    they were."""
+    found = events(server, conversation, FIGURES, "executions", "code")
+    (record,) = (server.json(f"/chat/records/{r}") for r in found[-1][1]["records"])
+    assert record["status"] == "ok" and record["stdout"] == "drawn\n"
+    shown = pictures(record)
+    assert len(shown) == 100 and all(p[:8] == b"\x89PNG\r\n\x1a\n" for p in shown)
+    assert len(json.dumps(record)) < BUDGET + 65536
+    assert record["bytes"]["outputs"] > 2 * BUDGET
+    (cut,) = [t for t in record["truncated"] if "scaled" in t]
+    assert int(cut.split()[0]) > 50 and not any("did not fit" in t for t in record["truncated"])
+    # They can be seen: drawn again from what the record has, and of sizes alike.
+    assert all(min(size_of(p)) > 60 for p in shown)
+    told = [d for d in datas(found, "output") if "image/png" in d.get("data", {})]
+    assert len(told) == 100 and not any("update" in d for d in told)
+    assert sum(len(json.dumps(d)) for d in told) < 2 * BUDGET
+    assert told[-1]["data"]["image/png"] == record["outputs"][-1]["data"]["image/png"]
+    node = wait(lambda: server.json(f"/chat/records/{record['id']}")["node"], bool, within(60))
+    whole = pictures(server.json(f"/history/{record['kernel_id']}/nodes/{node}"))
+    assert len(whole) == 100 and max(map(len, whole)) > 2 * max(map(len, shown))
+
+
+def test_one_picture_that_is_too_large(server, conversation):
+    """Among texts: scaled to what is left, still a picture of the same shape."""
+    record = run(server, conversation, "import io, numpy as np\nfrom PIL import Image as P\n"
+                 "b = io.BytesIO()\n"
+                 "P.fromarray(np.random.default_rng(0).integers(0, 255, (1200, 1600, 3), 'uint8'))"
+                 ".save(b, 'PNG')\nfrom IPython.display import Image\nprint('x' * 100_000)\n"
+                 "display(Image(b.getvalue()), 'after')")
+    (shown,) = pictures(record)
+    width, height = size_of(shown)
+    assert 300 < width < 1600 and abs(width / height - 4 / 3) < 0.02
+    assert len(record["outputs"]) == 2 and len(record["stdout"]) == 100_001
+    assert len(json.dumps(record)) < BUDGET + 65536
+
+
+def test_a_picture_that_is_none(server, conversation):
+    """What no library can decode is left out and named, its text stays."""
+    record = run(server, conversation, "display({'image/png': 'QUJD' * 1_500_000, "
+                 "'text/plain': 'none'}, raw=True)")
+    assert record["outputs"][0]["data"] == {"text/plain": "none"}
+    assert any(t.startswith("image/png did not fit") for t in record["truncated"])
+
+
+def test_a_conversation_that_goes_while_pictures_are_scaled(server):
+    c = new_conversation(server)
+    seen = []
+    with open_events(server, c, FIGURES, "executions", "code", timeout=240) as answer:
+        for name, data in read_events(answer):
+            if data.get("stdout") == "drawn\n":
+                seen.append(server.delete(f"/chat/conversations/{c}").status_code)
+    assert seen == [204]
+    assert server.get(f"/chat/conversations/{c}").status_code == 404

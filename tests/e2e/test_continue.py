@@ -105,3 +105,33 @@ def test_through_a_kill(docker_server):
     history = recorded(server, "walk", 2)
     assert [n["summary"] for n in executions(history)] == ["a = 1", "b = a"]
     assert [b["name"] for b in history["branches"]] == ["main"]
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["new", "existing"])
+def test_case_52_two_lines_of_one_history_at_once(server, tmp_path, there):
+    """20 commits, 10 on each branch, each in its order, no run without one."""
+    name = f"walk {uuid.uuid4()}"
+    if there:
+        run_in(server, name, "zero = 0")
+    with server.kernel("python3", env={NAME: name}) as one, \
+            server.kernel("python3", env={NAME: name}) as two, \
+            server.open(one) as a, server.open(two) as b:
+        a.info(), b.info()
+        runs = [(c, c.execute(f"{letter}{i} = {i}")) for i in range(10)
+                for letter, c in (("a", a), ("b", b))]
+        assert all(c.collect(r, within(60)).status == "ok" for c, r in runs)
+        history = recorded(server, name, 20 + there)
+        where = {server.model(k)["history_id"] for k in (one, two)}
+    assert where == {history["id"]}
+    assert len(executions(history)) == 20 + there
+    for node in executions(history):  # what says that it is a commit is one, of that code
+        whole = server.json(f"/history/{history['id']}/nodes/{node['id']}")
+        assert whole["code"].startswith(node["summary"])
+    story = tmp_path / "story"
+    git("clone", "-q", clone_url(server, history["id"]), story)
+    git("fsck", "--strict", cwd=story)
+    lines = [git("log", "--reverse", "--format=%s", f"origin/{b['name']}", cwd=story).stdout
+             for b in history["branches"]]
+    found = sorted([w for w in text.split() if w[:1] in "ab" and w[1:].isdigit()] for text in lines)
+    expected = [[f"{letter}{i}" for i in range(10)] for letter in "ab"]
+    assert found == ([[]] if there else []) + expected, lines

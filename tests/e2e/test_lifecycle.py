@@ -246,6 +246,10 @@ class TestCulling:
             assert server.model(b)["execution_state"] == "idle"
         wait(lambda: server.json("/api/kernels"), lambda rows: rows == [], within(6))
         wait(lambda: containers_of(server), lambda rows: rows == [], within(8))
+        # What it ran stays.
+        node = server.json(f"/history/{a}/nodes/HEAD")
+        assert node["status"] == "ok"
+        assert [o["text"] for o in node["outputs"]] in (["on\nkept\n"], [["on\n", "kept\n"]])
 
     def test_connected_ones_when_asked(self, docker_server):
         server = docker_server("cull-connected", "--cull-idle-timeout", "1s", "--cull-interval",

@@ -7,7 +7,8 @@ import threading
 import pytest
 
 import engine
-from gateway import within
+from chat import events, new_conversation
+from gateway import wait, within
 from test_survival import again, cut
 
 pytestmark = pytest.mark.timeout(300)
@@ -209,3 +210,85 @@ def test_who_waits_in_vain_is_told(docker_server):
         assert r.status_code == 503 and r.headers["Retry-After"] == "1"
         assert "number 1 of those that waited" in r.json()["message"]
         assert r.json()["reason"] == "queue_timeout"
+
+
+def say(server, conversation, code, answers):
+    answers.append(server.post(f"/chat/conversations/{conversation}/executions",
+                               json={"code": code}, timeout=within(120)))
+
+
+def test_a_conversation_waits_in_the_same_line(docker_server):
+    """Its first code needs a kernel: it waits for a place in order with all others, and its record
+    says how long."""
+    server = docker_server("pool-chat", "--pool-floor", "1", "--pool-ceiling", "1",
+                           "--pool-wait", "100s")
+    first = server.start_kernel("python3")
+    c = new_conversation(server)
+    answers, later = [], []
+    threads = [threading.Thread(target=say, args=(server, c, "print('at last')", answers)),
+               threading.Thread(target=lambda: later.append(server.start_kernel("python3")))]
+    for n, thread in enumerate(threads):
+        thread.start()
+        server.wait_show("pool", lambda p: p["waiting"] == n + 1, within(10))
+    assert server.delete(f"/api/kernels/{first}").status_code == 204
+    threads[0].join()
+    (answer,) = answers
+    assert answer.status_code == 200 and not later, answer.text
+    record = answer.json()
+    assert record["status"] == "ok" and record["stdout"] == "at last\n"
+    assert record["timings"]["place_ms"] > 0
+    assert server.delete(f"/chat/conversations/{c}").status_code == 204
+    threads[1].join()
+    server.wait_state(later[0], "idle", within(60))
+
+
+def test_a_conversation_that_waits_in_vain_is_told(docker_server):
+    server = docker_server("pool-chat-vain", "--pool-floor", "1", "--pool-ceiling", "1",
+                           "--pool-wait", "1s")
+    kernel_id = server.start_kernel("python3")
+    c = new_conversation(server)
+    answers = []
+    say(server, c, "1", answers)
+    (answer,) = answers
+    assert answer.status_code == 503 and answer.json()["reason"] == "queue_timeout"
+    assert "number 1 of those that waited" in answer.json()["message"]
+    assert answer.headers["X-Should-Retry"] == "false"
+    found = events(server, c, "1", "executions", "code")
+    assert [n for n, _ in found] == ["message.start", "notice", "error", "message.end"]
+    assert found[-1][1]["status"] == "failed" and found[-1][1]["records"] == []
+    # With a place it goes on.
+    assert server.delete(f"/api/kernels/{kernel_id}").status_code == 204
+    server.wait_show("pool", lambda p: not p["waiting"], within(10))
+    wait(lambda: run_or_none(server, c), bool, within(30))
+
+
+def run_or_none(server, conversation):
+    answers = []
+    say(server, conversation, "print('on')", answers)
+    return answers[0].status_code == 200 and answers[0].json()["stdout"] == "on\n"
+
+
+@pytest.mark.parametrize("how", ["interrupt", "delete"])
+def test_a_conversation_that_does_not_want_to_wait(docker_server, how):
+    server = docker_server(f"pool-chat-{how}", "--pool-floor", "1", "--pool-ceiling", "1",
+                           "--pool-wait", "100s")
+    kernel_id = server.start_kernel("python3")
+    c = new_conversation(server)
+    answers = []
+    thread = threading.Thread(target=say, args=(server, c, "1", answers))
+    thread.start()
+    server.wait_show("pool", lambda p: p["waiting"] == 1, within(10))
+    if how == "interrupt":
+        assert server.post(f"/chat/conversations/{c}/interrupt").status_code == 204
+    else:
+        assert server.delete(f"/chat/conversations/{c}").status_code == 204
+    thread.join(within(20))
+    assert answers and answers[0].status_code == 410, "it left no record"
+    # Its turn in the line is the next one's.
+    later = []
+    other = threading.Thread(target=lambda: later.append(server.start_kernel("python3")))
+    other.start()
+    server.wait_show("pool", lambda p: p["waiting"] == 2, within(10))
+    assert server.delete(f"/api/kernels/{kernel_id}").status_code == 204
+    other.join()
+    server.wait_state(later[0], "idle", within(60))

@@ -180,6 +180,8 @@ static inline void house_configure(struct house *h)
 	c->model_url = h->model_url;
 	c->model_name = "m";
 	c->model_timeout = 10000;
+	c->model_history = 1 << 17;
+	c->pool_wait = 1000;
 }
 
 /* Loop, clock, folder, fakes: what a test needs to go on. */
@@ -212,6 +214,13 @@ static inline int house_open_history(struct house *h, struct err *err)
 	return histories_open(&setup, &h->gw.histories, err);
 }
 
+static inline void house_on_recorded(void *data, const char *msg_id, const char *node)
+{
+	struct house *h = data;
+	if (h->gw.chats)
+		chats_recorded(h->gw.chats, msg_id, node);
+}
+
 static inline int house_open_chats(struct house *h, struct err *err)
 {
 	char folder[128];
@@ -222,9 +231,13 @@ static inline int house_open_chats(struct house *h, struct err *err)
 		.model_url = h->model_url,
 		.model_name = h->gw.config.model_name,
 		.model_timeout_ms = 10000,
+		.model_history = (size_t)h->gw.config.model_history,
+		.renderer = h->gw.renderer,
 		.runner = &chat_client_runner,
 		.runner_data = &h->gw};
 	(void)snprintf(folder, sizeof folder, "%s/chat", h->folder); /* short */
+	kernels_watch(
+		h->gw.kernels, &(struct kernels_watch){.recorded = house_on_recorded, .data = h});
 	return chats_open(&setup, &h->gw.chats, err);
 }
 

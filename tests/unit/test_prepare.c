@@ -181,7 +181,9 @@ TEST(prepare, line_ends_of_windows_change_no_code)
 static void one_cell(const char *text, const char *want)
 {
 	struct prepared p = {0};
-	assert_int_equal(prepare_code(text, &p) == PREPARED_CODE, want != NULL);
+	enum prepared_is is;
+	assert_int_equal(prepare_code(text, &is, &p, NULL), 0);
+	assert_int_equal(is == PREPARED_CODE, want != NULL);
 	if (want)
 		assert_string_equal(p.code, want);
 	prepared_done(&p);
@@ -190,11 +192,13 @@ static void one_cell(const char *text, const char *want)
 TEST(prepare, what_the_model_wrote_is_kept_beside)
 {
 	struct prepared p = {0};
+	enum prepared_is is;
 	assert_int_equal(
 		prepare_code(
 			"```python\nx = “a”\n```\n```python\n%%bash\nls\n```\n```py\n$ pwd\n```",
-			&p),
-		PREPARED_CODE);
+			&is, &p, NULL),
+		0);
+	assert_int_equal(is, PREPARED_CODE);
 	assert_string_equal(p.written, "x = “a”\n\n%%bash\nls\n\n$ pwd\n");
 	assert_string_equal(p.code,
 		"x = \"a\"\n\nget_ipython().run_cell_magic(\"bash\", \"\", \"ls\\n\")\n\n!pwd\n");

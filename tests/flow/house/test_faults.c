@@ -299,6 +299,92 @@ static void use_history(struct house *h, bool strict, const char *id)
 	ask(h, strict, "GET", path, "", 200, strict ? id : "outputs");
 }
 
+/* ---- a conversation ---- */
+
+static bool has(const struct buf *answer, const char *text)
+{
+	return strstr(text_of(answer), text) != NULL;
+}
+
+static bool says_that_it_lost(const struct buf *answer)
+{
+	return has(answer, "out of memory") || has(answer, "out_of_memory") ||
+	       has(answer, "not_recorded") || has(answer, "not all is in it");
+}
+
+static void wrong(const char *path, const struct buf *answer, const char *what)
+{
+	fprintf(stderr, "%s: %s\n", path, text_of(answer));
+	stuck(what);
+}
+
+/* What was asked is answered, or the answer says that it is not; an answer as events that came to
+ * its end says how it ended. */
+static void check_said(const char *path, bool strict, bool events, int got, const struct buf *said)
+{
+	bool whole = !events ||
+		     (said->len > 5 && strcmp(text_of(said) + said->len - 5, "0\r\n\r\n") == 0);
+	bool good = got == 200 && whole && has(said, "It is one.") &&
+		    has(said, "\"status\":\"ok\"") && (!events || has(said, "event: message.end"));
+	bool told = got != 200 || !whole || has(said, "\"error\":{") || has(said, "event: error") ||
+		    has(said, "\"status\":\"not_fixed\"") || says_that_it_lost(said);
+	if (strict ? !good : !good && !told)
+		wrong(path, said, "a question that was not answered");
+	if (got >= 500 && has(said, "\"records\":[\""))
+		wrong(path, said, "it ran, and clients ask for it again");
+}
+
+/* What it ran and put out is there, or it is said that it is not. */
+static void check_records(struct house *h, const char *chat, bool strict, bool answered)
+{
+	AUTO(buf_done) struct buf records, log;
+	char path[160], record[UUID_SIZE];
+	buf_init(&records, ANSWER_MAX);
+	buf_init(&log, ANSWER_MAX);
+	(void)snprintf(path, sizeof path, "%s/records", chat); /* fits */
+	int got = ask_with(h, "GET", path, "", "", &records);
+	bool good = got == 200 && has(&records, "\"stdout\":\"out\\n\"") &&
+		    has(&records, "\"text/plain\":\"1\"");
+	bool told = says_that_it_lost(&records) || has(&records, "\"error\":{") ||
+		    has(&records, "\"status\":\"died\"");
+	if (strict ? !good : answered && got == 200 && !good && !told)
+		wrong(path, &records, "a record that is less than what ran");
+	const char *id = strstr(text_of(&records), "\"id\":\"");
+	if (!id || !copy_text(record, sizeof record, id + 6, UUID_SIZE - 1))
+		return;
+	(void)snprintf(path, sizeof path, "/chat/records/%s/log", record); /* fits */
+	got = ask_with(h, "GET", path, "", "", &log);
+	if (strict ? !has(&log, "out\n")
+		   : good && got == 200 && log.len > 0 && !has(&log, "out\n") &&
+				!says_that_it_lost(&records))
+		wrong(path, &log, "a log that is less than what was printed");
+}
+
+static void use_chat(struct house *h, bool strict, bool events)
+{
+	AUTO(buf_done) struct buf made, said;
+	char chat[96] = "/chat/conversations/", path[128];
+	size_t at = strlen(chat);
+	buf_init(&made, ANSWER_MAX);
+	buf_init(&said, ANSWER_MAX);
+	int got = ask_with(h, "POST", "/chat/conversations", JSON, "{\"title\":\"t\"}", &made);
+	const char *id = strstr(text_of(&made), "\"id\":\"");
+	if (got != 201 || !id) {
+		if (strict)
+			wrong("/chat/conversations", &made, "no conversation");
+		return;
+	}
+	(void)copy_text(chat + at, sizeof chat - at, id + 6, UUID_SIZE - 1); /* fits */
+	(void)snprintf(path, sizeof path, "%s/messages", chat);		     /* fits */
+	got = ask_with(h, "POST", path, events ? JSON "Accept: text/event-stream\r\n" : JSON,
+		"{\"content\":\"What is one?\"}", &said);
+	check_said(path, strict, events, got, &said);
+	check_records(h, chat, strict, got == 200 && !has(&said, "\"error\":{"));
+	ask(h, strict, "GET", chat, "", 200, "messages");
+	ask(h, strict, "PATCH", chat, "{\"title\":\"u\"}", 200, "\"title\":\"u\"");
+	ask(h, strict, "DELETE", chat, "", 204, "");
+}
+
 static void live(struct house *h, bool strict, const char *id)
 {
 	ask(h, strict, "POST", "/api/kernels", START, 201, HOUSE_KERNEL);
@@ -308,8 +394,10 @@ static void live(struct house *h, bool strict, const char *id)
 	ask(h, strict, "GET", "/admin/show/executions", "", 200, "[");
 	ask(h, strict, "GET", "/metrics", "", 200, "coppice");
 	use_history(h, strict, id);
+	use_chat(h, strict, false);
+	use_chat(h, strict, true);
 	ask(h, strict, "DELETE", KERNEL, "", 204, "");
-	for (int i = 0; i < TURNS && h->gw.kernels->n_alive > 0; i++)
+	for (int i = 0; i < TURNS && !list_empty(&h->gw.kernels->unlisted); i++)
 		turn(h, i);
 }
 

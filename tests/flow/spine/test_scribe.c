@@ -65,7 +65,7 @@ TEST(scribe, who_watches_is_told_each_node)
 {
 	struct fixture *fx = recorded();
 	char told[16] = "";
-	kernels_watch(fx->gw.kernels, &(struct kernels_watch){on_told, told});
+	kernels_watch(fx->gw.kernels, &(struct kernels_watch){.recorded = on_told, .data = told});
 	struct page *p = page_open(fx, "s1");
 	execute(p, "a");
 	execute(p, "b");
@@ -268,6 +268,40 @@ TEST(scribe, what_is_learnt_of_a_cell_follows_it)
 	assert_int_equal(fx->gw.kernels->count.recorded, 1);
 	page_pull_all(fx, p);
 	assert_int_equal(page_count(p, SCRIBE_REPORT, NULL, ""), 0);
+	page_leave(p, 0);
+	fixture_free(fx);
+}
+
+static bool metrics_say(const struct fixture *fx, const char *line)
+{
+	AUTO(buf_done) struct buf b;
+	buf_init(&b, 1 << 20);
+	admin_metrics(&fx->gw, &b);
+	assert_false(b.failed);
+	return strstr((const char *)b.data, line) != NULL;
+}
+
+TEST(scribe, what_executions_waited_and_ran_is_in_the_metrics)
+{
+	struct fixture *fx = recorded();
+	struct page *p = page_open(fx, "s1");
+	execute(p, "a");
+	execute(p, "b");
+	execute(p, "c");
+	advance(fx, 2000);
+	kernel_answers(fx, "a", REPLY_OK);
+	kernel_answers(fx, "b", REPLY_ERROR); /* c is aborted: it neither waited nor ran */
+	assert_true(metrics_say(fx, "coppice_execution_queue_position_count 2\n"));
+	assert_true(metrics_say(fx, "coppice_execution_queue_position_sum 1\n"));
+	assert_true(metrics_say(fx, "coppice_execution_queue_position_bucket{le=\"0\"} 1\n"));
+	assert_true(metrics_say(fx, "coppice_execution_wait_seconds_bucket{le=\"1\"} 0\n"));
+	assert_true(metrics_say(fx, "coppice_execution_wait_seconds_bucket{le=\"5\"} 2\n"));
+	assert_true(metrics_say(fx, "coppice_execution_run_seconds_count 2\n"));
+	assert_true(metrics_say(fx, "coppice_executions_total{status=\"aborted\"} 1\n"));
+	assert_true(metrics_say(fx, "coppice_execution_record_seconds_count 0\n"));
+	advance(fx, 110);
+	say_yes(fx);
+	assert_true(metrics_say(fx, "coppice_execution_record_seconds_count 1\n"));
 	page_leave(p, 0);
 	fixture_free(fx);
 }
@@ -536,6 +570,7 @@ RUN(TEST_ROW(scribe, an_execution_is_handed_over_once_it_is_in_the_file),
 	TEST_ROW(scribe, the_next_gateway_hands_over_what_was_not_recorded),
 	TEST_ROW(scribe, one_that_runs_through_a_kill_is_whole),
 	TEST_ROW(scribe, what_is_learnt_of_a_cell_follows_it),
+	TEST_ROW(scribe, what_executions_waited_and_ran_is_in_the_metrics),
 	TEST_ROW(scribe, a_report_that_overtakes_the_end_waits_for_it),
 	TEST_ROW(scribe, a_guest_s_report_is_one_a_cell_and_of_a_cell),
 	TEST_ROW(scribe, the_next_gateway_hands_over_what_was_learnt),
