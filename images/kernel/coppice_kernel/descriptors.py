@@ -97,6 +97,7 @@ class Table:
     def __init__(self, ours, beside=()):
         """`beside`: descriptors that are left out."""
         self.ours, self.users, self.files = [], [], []
+        self.numbers = set()  # of what is the user's in the fork
         for o in scan():
             if o.fd in beside or o.kind == "other":
                 continue
@@ -110,29 +111,38 @@ class Table:
         what was the user's leads nowhere. Nothing is shut down or unregistered, which the parent would
         feel. The user's numbers stay taken: an object that closes its own closes nobody else's."""
         for o in self.ours:
-            try:
-                if o.fd > 2:
-                    os.close(o.fd)
-            except OSError:
-                pass  # its object did
+            if o.fd > 2 and _is_still(o.fd, (o.stat.st_dev, o.stat.st_ino)):
+                os.close(o.fd)
+        users = [o for o in self.users if _is_still(o.fd, (o.stat.st_dev, o.stat.st_ino))]
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for fd in (1, 2):
             os.dup2(null, fd)
         os.close(null)
-        if self.users:
+        if users:
             end, other = socket.socketpair()
             other.close()  # reads its end, writes break
-            for o in self.users:
+            for o in users:
                 os.dup2(end.fileno(), o.fd, inheritable=False)
             end.close()
-
-    def numbers(self):
-        """Of the user."""
-        return {o.fd for o in self.users} | {f.fd for f in self.files}
+            self.numbers = {o.fd for o in users}
 
     def reopen(self):
         """In the revived kernel: offsets of its own, as they were. Returns what did not come back."""
-        return [loss for f in self.files if (loss := _reopen(f))]
+        lost = []
+        for f in self.files:
+            if _is_still(f.fd, f.identity):  # else a hook of the fork closed it: matplotlib, its fonts
+                self.numbers.add(f.fd)
+                lost.append(_reopen(f))
+        return [found for found in lost if found]
+
+
+def _is_still(fd, identity):
+    """Not closed since by its object or by a hook of the fork, and its number not somebody else's."""
+    try:
+        status = os.fstat(fd)
+    except OSError:
+        return False
+    return (status.st_dev, status.st_ino) == identity
 
 
 def _file(o):

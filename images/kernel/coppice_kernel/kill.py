@@ -6,7 +6,7 @@ import signal
 from coppice_kernel import process
 
 
-def _send(pid, signum):
+def send(pid, signum):
     try:
         os.kill(pid, signum)
     except (ProcessLookupError, PermissionError):
@@ -21,7 +21,7 @@ def _freeze(roots, spared):
         if not fresh:
             return stopped
         for pid in fresh:
-            _send(pid, signal.SIGSTOP)
+            send(pid, signal.SIGSTOP)
         stopped.update(fresh)
 
 
@@ -38,7 +38,7 @@ def kill_below(roots, reap, spared=()):
         if not frozen:
             return len(killed)
         for pid in frozen:
-            _send(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
         killed |= frozen
         if not reap():
             return len(killed)

@@ -41,7 +41,7 @@ def _rebuild(old, state, order, fds):
     asyncio.set_event_loop(asyncio.new_event_loop())
     old.delivery.box.clear()  # the gateway has it from the kernel that was parked
     app = _make(old, order, fds)
-    app.users = state.table.numbers()
+    app.users = state.table.numbers
     _keep_one_of_each(app.kernel.shell, old)
     _close_comms(app.kernel)
     for name, stream in replaced.items():

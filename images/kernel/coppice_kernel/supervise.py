@@ -282,9 +282,9 @@ class Supervisor:
         """Kills what is left of it. Returns how many that was."""
         if not child.pid or process.started(child.pid) != child.start:
             return 0
-        os.kill(child.pid, signal.SIGSTOP)
+        kill.send(child.pid, signal.SIGSTOP)
         count = kill.kill_below([child.pid], lambda: True, set(self.spare()) - {child.pid})
-        os.kill(child.pid, signal.SIGKILL)
+        kill.send(child.pid, signal.SIGKILL)
         return count
 
     def forget(self, child):

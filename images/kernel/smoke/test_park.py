@@ -86,8 +86,8 @@ EXACT = {
     "P17 warnings filter": (
         "import warnings; warnings.simplefilter('error', UnicodeWarning)",
         "warnings.resetwarnings()",
-        "[f[2].__name__ for f in warnings.filters if f[0] == 'error']",
-        "['UnicodeWarning']",
+        "(warnings.filters[0][0], warnings.filters[0][2].__name__)",
+        "('error', 'UnicodeWarning')",
     ),
     "P18 open figures": (
         "import matplotlib.pyplot as plt; plt.ioff(); fig = plt.figure(); plt.plot([1, 2])\n"
@@ -123,6 +123,7 @@ def test_probes_in_one_state(ground):
     for _, change, _, _ in cases.values():
         ground.run(client, change)
     second = ground.revive(park)
+    assert [loss["name"] for loss in second.told["lost"]] == ["/tmp/w.txt"]  # P24: written to since
     for case, (_, _, ask, wanted) in cases.items():
         found = answers(second, case, ask)
         TABLE[case] = "exact" if found == wanted else f"WRONG: {found} instead of {wanted}"
