@@ -17,7 +17,7 @@ import socket
 import sys
 import warnings
 
-from coppice_kernel import ctl, descriptors, folder, losses, loops, process, refusals
+from coppice_kernel import ctl, descriptors, folder, losses, loops, process, refusals, semaphores
 
 HANDED = 7  # five listeners, the line's link, the outbox's
 OOM_PARKED = 800  # before any kernel
@@ -52,6 +52,7 @@ class State:
         self.table = descriptors.Table(app.ours, beside)
         self.collects = gc.isenabled()
         self.on_child = signal.getsignal(signal.SIGCHLD)
+        self.semaphores = semaphores.take()
         self.context = contextvars.copy_context()
         self.lost = losses.of(shell.user_ns, shell.user_ns_hidden, self.table)
         self.lost += [
@@ -170,6 +171,7 @@ def _be_parked(state, seat, app):
     gc.disable()
     process.set_name("parked")
     process.prefer_for_oom(OOM_PARKED)
+    semaphores.make_own(state.semaphores)
     loops.abandon(app.loops())
     state.table.leave()
     seat.send(b"here")

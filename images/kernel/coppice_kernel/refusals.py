@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 
-from coppice_kernel import descriptors, memory, process
+from coppice_kernel import descriptors, memory, process, semaphores
 
 ZMQ_THREADS = 4  # of our two contexts: one that reaps and one for input and output each
 ZMQ_NAME = "ZMQbg/"
@@ -73,10 +73,15 @@ def _is_of_zmq(thread):
     return type(thread).__module__ == "zmq.utils.garbage"
 
 
+def _is_harmless(thread):
+    """Or the one that refreshes progress bars; the next bar starts another (revive.py)."""
+    return _is_of_zmq(thread) or type(thread).__module__ == "tqdm._monitor"
+
+
 def python_threads(app):
     own = own_threads(app)
     for thread in threading.enumerate():
-        if thread in own or _is_of_zmq(thread):
+        if thread in own or _is_harmless(thread):
             continue
         if str(thread.name).startswith("subshell"):
             return "a subshell is there"
@@ -98,9 +103,9 @@ def _os_threads(app, maps):
     known = {t.native_id for t in own_threads(app)} | {threading.get_native_id()}
     zmq_allowed = ZMQ_THREADS
     for thread in threading.enumerate():
-        if _is_of_zmq(thread):
+        if _is_harmless(thread):
             known.add(thread.native_id)
-            zmq_allowed += 2
+            zmq_allowed += 2 * _is_of_zmq(thread)
     names = {int(t): _task_name(t) for t in os.listdir("/proc/self/task") if int(t) not in known}
     of_zmq = [t for t, name in names.items() if name.startswith(ZMQ_NAME)]
     if len(of_zmq) > zmq_allowed:
@@ -172,6 +177,8 @@ class _Maps:
 
 def _mappings(maps):
     for name in maps.shared:
+        if semaphores.is_one(name):
+            continue
         return f"memory is mapped writable and shared ({name[:80] or 'without a name'})"
     return None
 

@@ -38,6 +38,7 @@ def _rebuild(old, state, order, fds):
     replaced = _let_go_of_streams(old)
     _forget_exits()
     _forget_hooks(old)
+    _forget_threads()
     asyncio.set_event_loop(asyncio.new_event_loop())
     old.delivery.box.clear()  # the gateway has it from the kernel that was parked
     app = _make(old, order, fds)
@@ -102,6 +103,13 @@ def _forget_hooks(old):
     hook = getattr(old.kernel, "_clean_thread_parent_frames", None)
     if hook in gc.callbacks:
         gc.callbacks.remove(hook)
+
+
+def _forget_threads():
+    """Of those that a fork may lack (refusals.py) tqdm's believes that it runs."""
+    bars = sys.modules.get("tqdm.std")
+    if bars:
+        bars.tqdm.monitor = None
 
 
 def _make(old, order, fds):

@@ -104,6 +104,17 @@ def test_lost_things_are_declared(ground):
     assert client.run("print(b.recv(10)); os.write(w, b'y'); print(os.read(r, 1))") == "b'for b'\nb'y'\n"
 
 
+def test_semaphores_are_its_own(ground):
+    """A8: of shared memory these alone are taken along. tqdm makes one."""
+    client = ground.start()
+    park = ground.park(client, "import multiprocessing as m; lock = m.Lock(); free = m.Lock(); lock.acquire()")
+    ground.run(client, "lock.release(); free.acquire()")
+    second = ground.revive(park)
+    assert second.run("print(lock.acquire(timeout=0.1), free.acquire(timeout=0.1))") == "False True\n"
+    second.run("lock.release()")
+    assert client.run("print(lock.acquire(timeout=0.1), free.acquire(timeout=0.1))") == "True False\n"
+
+
 def test_an_exit_runs_what_is_its_own_only(ground):
     """A10."""
     client = ground.start()

@@ -190,6 +190,13 @@ def count():
 """
 
 
+def assert_level(counts):
+    """What leaks one each round is found; a connection that is being made counts one now and then."""
+    half = len(counts) // 2
+    for earlier, later in zip(zip(*counts[:half]), zip(*counts[half:])):
+        assert max(later) <= max(earlier) + 2, counts
+
+
 def test_nothing_grows(ground, rounds=20):
     """The same park again and again."""
     client = ground.start()
@@ -199,7 +206,7 @@ def test_nothing_grows(ground, rounds=20):
         second = ground.revive(park)
         counts.append(tuple(map(int, second.run("print(*count())").split())))
         ground.kill(second)
-    assert len(set(counts[1:])) == 1, counts
+    assert_level(counts)
 
 
 def test_a_chain_does_not_grow(ground, rounds=20):
@@ -214,4 +221,4 @@ def test_a_chain_does_not_grow(ground, rounds=20):
         ground.gateway.expect("unparked", park=park["park"])
         client, park = after, ground.park(after, f"depth += 1; assert depth == {n} + 1")
         counts.append(tuple(map(int, client.run("print(*count())").split())))
-    assert len(set(counts[2:])) == 1, counts
+    assert_level(counts)
