@@ -77,6 +77,9 @@ class Delivery:
         self.question = None  # the last that was asked
         self.answer = None  # packets of the replay under way
         self.packet = None  # the next one
+        self.thread = None
+        self.parks_max = 0  # parks that the gateway wants; what the supervisor said last
+        self.no_parks = ""  # why there are none though it wants some
 
     def obey(self, packet):
         try:
@@ -94,6 +97,9 @@ class Delivery:
                 self.question.take(message)
         elif message["type"] == "hand_over":
             self.hand_over(message)
+        elif message["type"] == "welcome":
+            self.no_parks = str(message.get("no_parks") or "")
+            self.parks_max = message.get("parks_max") or 0
 
     def hand_over(self, message):
         """A gateway that does not know whether an earlier one's was heard says it again: by then the
@@ -109,6 +115,14 @@ class Delivery:
         try:
             self.link.send(ctl.encode("report", line=0, msg_id=msg_id, data=data))
         except BlockingIOError:
+            return False
+        return True
+
+    def tell(self, name, fds=(), **fields):
+        """From another thread. False: it could not be said."""
+        try:
+            socket.send_fds(self.link, [ctl.encode(name, line=0, **fields)], list(fds))
+        except (OSError, ctl.Malformed):
             return False
         return True
 
@@ -178,5 +192,6 @@ def start(fd, settle=None):
     # The debugger leaves it alone, and its stops do not stop it.
     thread.pydev_do_not_trace = True
     thread.is_pydev_daemon_thread = True
+    delivery.thread = thread
     thread.start()
     return delivery

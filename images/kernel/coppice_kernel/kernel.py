@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import json
+import logging
 import os
 import signal
 import site
@@ -10,15 +11,18 @@ import sys
 import threading
 import traceback
 from contextlib import contextmanager
+from functools import cached_property
 
 import zmq
 from ipykernel.heartbeat import Heartbeat
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
+from tornado.ioloop import IOLoop
 from traitlets.config import Config
 
-from coppice_kernel import deliver, magics, pause, process
+from coppice_kernel import deliver, descriptors, magics, park, pause, process, revive, watchdog
+from coppice_kernel.streams import CoppiceStream
 
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")  # the order of endpoints and descriptors
 
@@ -47,9 +51,11 @@ class CoppiceHeartbeat(Heartbeat):
         # A port other than 0 keeps it from looking for one.
         super().__init__(context, ("ipc", endpoint, 1))
         self._listener = (endpoint, fd)
+        self.bound = threading.Event()
 
     def _bind_socket(self):
         bind(self.socket, *self._listener)
+        self.bound.set()
 
 
 class CoppiceShell(ZMQInteractiveShell):
@@ -81,8 +87,15 @@ class CoppiceKernel(IPythonKernel):
         super().__init__(**kwargs)
         self._kernel_pid = os.getpid()
         self.shell._kernel_pid = self._kernel_pid
-        self._pause = pause.Pause(self.shell, self.parent.delivery.report)
+        self._pause = pause.Pause(self.shell, self.parent.delivery.report, park.Parker(self.parent))
         magics.Magics(self.parent.delivery.ask).register(self.shell)
+        _ = self.banner  # made now
+
+    @cached_property
+    def banner(self):
+        """Once, before the user's code: the newest IPython draws a tip for it from the user's `random`, and
+        whoever asks for kernel_info would move it."""
+        return super().banner
 
     async def dispatch_shell(self, *args, **kwargs):
         self._pause.over()
@@ -130,11 +143,50 @@ class CoppiceKernel(IPythonKernel):
 
 class CoppiceApp(IPKernelApp):
     kernel_class = CoppiceKernel
+    is_revived = False
+    ours = None  # descriptors of the kernel itself, once it is ready
+    users = ()  # numbers of those that a revived kernel has from its user
 
-    def take(self, endpoints, listeners, delivery):
+    def take(self, endpoints, listeners, delivery, folder):
         self._places = dict(zip(CHANNELS, zip(endpoints, listeners)))
         self._outbox = delivery.box
         self.delivery = delivery
+        self.watchdog = watchdog.Watchdog()
+        self.folder = folder
+
+    def streams(self):
+        """What captures stdout and stderr, whatever the user put in their place."""
+        return [s for s in (self.kernel._stdout, self.kernel._stderr) if isinstance(s, CoppiceStream)]
+
+    def loops(self):
+        threads = (self.control_thread, self.iopub_thread, getattr(self, "shell_channel_thread", None))
+        return [o.io_loop.asyncio_loop for o in (self, *threads) if o]
+
+    def start(self):
+        IOLoop.current()  # the newest ipykernel makes it at its start
+        self.heartbeat.bound.wait(5)
+        self.ours = descriptors.Ours(self.users)
+        super().start()
+
+    def begin_again(self):
+        """As initialize(), less what a session has had once: configuration files, start-up code, paths."""
+        self.is_revived = True
+        self.init_connection_file()
+        self.init_sockets()
+        self.init_heartbeat()
+        self.log_connection_info()
+        self.init_io()
+        self.init_signal()
+        self.init_kernel()
+        self.init_shell()
+
+    def patch_io(self):
+        if not self.is_revived:
+            super().patch_io()
+
+    def configure_tornado_logger(self):
+        if not logging.getLogger("tornado").handlers:
+            super().configure_tornado_logger()
 
     def _bind_socket(self, s, port):
         channel = next(c for c in CHANNELS if getattr(self, f"{c}_socket", None) is s)
@@ -251,12 +303,11 @@ def serve(spec, listeners, outbox):
             os.set_inheritable(fd, False)  # nothing of ours in what user code starts
         _settle(spec)
         app = CoppiceApp.instance(config=_configuration(spec["key"]))
-        app.take(spec["endpoints"], listeners, deliver.start(outbox, settle_in))
+        app.take(spec["endpoints"], listeners, deliver.start(outbox, settle_in), spec["cwd"])
         app.initialize([])
         os.close(log)
         log = -1
-        app.start()
-        app.end_control()
+        _run(app).end_control()
         code = 0
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else 0 if e.code is None else 1
@@ -264,6 +315,20 @@ def serve(spec, listeners, outbox):
         if log >= 0:
             os.write(log, traceback.format_exc().encode())
     _leave(code)
+
+
+def _run(app):
+    """Until it has ended; returns the application that did. A revived kernel comes back here, out of the
+    event loop in which it was parked, and goes on in the context that its cells ran in."""
+    context = None
+    while True:
+        try:
+            context.run(app.start) if context else app.start()
+            return app
+        except park.Revived as r:
+            state, order, fds = r.state, r.order, r.fds
+        context = state.context
+        app = context.run(revive.rebuild, app, state, order, fds)
 
 
 def _leave(code):

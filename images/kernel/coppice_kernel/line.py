@@ -18,6 +18,7 @@ class Line:
         self.link = link
         self.pid = 0
         self.status = None  # of the kernel, once it has ended
+        self.spared = None  # what a kill leaves alone, once the supervisor has said it
         self.killed = False  # by us
         self.ooms = oom.count()
 
@@ -41,16 +42,18 @@ class Line:
             flags = os.WNOHANG
 
     def kill_all(self):
-        return kill.kill_below([os.getpid()], self.reap)
+        return kill.kill_below([os.getpid()], self.reap, self.spared or ())
 
-    def on_packet(self, packet):
+    def on_packet(self, packet, kills=True):
         try:
             message = ctl.decode(packet, ctl.DOWN)
         except ctl.Malformed:
             return
         if message["type"] == "kill":
-            self.killed = True
-            self.kill_all()
+            self.spared = spared(message) - {self.pid}
+            if kills:
+                self.killed = True
+                self.kill_all()
         elif message["type"] == "signal":
             reason = "the kernel has ended"
             if self.status is None:
@@ -59,16 +62,25 @@ class Line:
             self.tell("signalled", ok=reason is None, reason=reason)
 
     def report_end(self):
-        left = self.kill_all()
         code = os.waitstatus_to_exitcode(self.status)
         died = -code if code < 0 else None
-        self.tell(
-            "exited",
-            code=code if died is None else None,
-            signal=died,
-            oom=died == signal.SIGKILL and not self.killed and oom.count() > self.ooms,
-            left=left,
-        )
+        end = {
+            "code": code if died is None else None,
+            "signal": died,
+            "oom": died == signal.SIGKILL and not self.killed and oom.count() > self.ooms,
+        }
+        if self.spared is None:
+            # What is parked below us outlives the kernel; the supervisor knows what that is.
+            self.tell("exited", **end, left=0, waits=True)
+            self.wait_for_kill()
+        self.tell("exited", **end, left=self.kill_all())
+
+    def wait_for_kill(self):
+        while self.spared is None:
+            packet = self.link.recv(ctl.PACKET_MAX)
+            if not packet:
+                return
+            self.on_packet(packet, kills=False)
 
     def serve(self, wake):
         """Returns when the kernel and everything below it is gone."""
@@ -80,6 +92,7 @@ class Line:
             if self.link.fileno() in ready:
                 packet = self.link.recv(ctl.PACKET_MAX)
                 if not packet:
+                    self.spared = set()  # with the supervisor everything ends
                     self.kill_all()
                     return
                 self.on_packet(packet)
@@ -87,6 +100,30 @@ class Line:
                 process.read_waiting(wake)
             self.reap(os.WNOHANG)
         self.report_end()
+
+
+def spared(message):
+    """The processes of a kill's `spare` (PID:START each) that are still the same ones."""
+    found = set()
+    for text in message.get("spare") or ():
+        pid, _, start = str(text).partition(":")
+        if pid.isdigit() and start.isdigit() and process.started(int(pid)) == int(start):
+            found.add(int(pid))
+    return found
+
+
+def watch(number, link, pid):
+    """Above a kernel that runs already. Never returns."""
+    process.become_subreaper()
+    process.set_private(True)
+    process.set_name(f"line-{number}")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    wake, _ = process.wake_on_signals(signal.SIGCHLD)
+    line = Line(number, link)
+    line.pid = pid
+    line.reap(os.WNOHANG)  # what ended before the signal was listened to
+    line.serve(wake)
+    os._exit(0)
 
 
 def run(number, link, handed, become_kernel):

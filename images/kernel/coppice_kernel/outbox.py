@@ -7,6 +7,7 @@ thread; a thread of its own (deliver.py) takes acknowledgements and hands out wh
 import json
 import os
 import threading
+import weakref
 from collections import deque
 from itertools import islice
 from operator import itemgetter
@@ -101,6 +102,12 @@ class _Channel:
             self.lost.popleft()
 
 
+def _close(box):
+    """In a fork of the kernel's process nobody acknowledges, and the lock may be held for ever."""
+    if box:
+        box._closed = True
+
+
 class Outbox:
     def __init__(self, limit_bytes=LIMIT_BYTES):
         self._limit = limit_bytes
@@ -110,11 +117,13 @@ class Outbox:
         self._number = 0  # over all channels
         self._closed = False
         self._gateway = None  # its identity
-        os.register_at_fork(after_in_child=self._close)
+        # Weakly: a kernel that is parked and revived makes one after the other.
+        me = weakref.ref(self)
+        os.register_at_fork(after_in_child=lambda: _close(me()))
 
-    def _close(self):
-        """In a fork of the kernel's process nobody acknowledges, and the lock may be held for ever."""
-        self._closed = True
+    def clear(self):
+        """Of a closed one: its memory is let go."""
+        self._channels = {name: _Channel() for name in CHANNELS}
 
     def addressed(self, channel, frames):
         """The frames with the identity under which the gateway is there now.

@@ -1,18 +1,22 @@
 """The supervisor's end of a kernel's outbox: hands over what the gateway asks, and its answer.
 
-What comes from the kernel is its guest's: only what answers a replay is passed on, and the last
-report; the rest is read and dropped, and nothing is read that the gateway has no room for.
+What comes from the kernel is its guest's: only what answers a replay is passed on, the last report,
+and what is of parks; the rest is read and dropped, and nothing is read that the gateway has no room
+for.
 """
 
+import os
 import select
+import socket
 
 from coppice_kernel import ctl
 
 ANSWERS = ("kept", "kept_end")
+FDS_MAX = 4  # that a packet may bring
 
 
 class Outlet:
-    def __init__(self, line, link):
+    def __init__(self, line, link, revived=False):
         self.line = line
         self.link = link
         self.turn = 0  # number of the replay; an answer to an earlier one is dropped
@@ -23,10 +27,20 @@ class Outlet:
         self.report = None  # the last one, until there is a gateway that takes it
         self.asks = None  # the packet of a question that is not answered
         self.polled = 0
+        self.note = None  # the last that the supervisor itself has to say
+        self.offer = None  # (message, descriptor of the seat) of a park
+        self.of_parks = None  # a packet about parks to pass on
+        self.to_be_revived = revived  # and it has not said that it was
+
+    def tell(self, packet):
+        self.note = packet
+        self.push()
 
     def events(self, full):
         """What to poll for; `full`: nothing can be passed on now."""
-        return (0 if full else select.POLLIN) | (select.POLLOUT if self.order or self.request else 0)
+        return (0 if full else select.POLLIN) | (
+            select.POLLOUT if self.note or self.order or self.request else 0
+        )
 
     def ack(self, packet):
         try:
@@ -46,6 +60,8 @@ class Outlet:
         self.push()
 
     def push(self):
+        if self.note and self._sent(self.note):
+            self.note = None
         if self.order and self._sent(self.order):
             self.order = None
         if self.request and not self.order and self._sent(self.request):
@@ -81,20 +97,33 @@ class Outlet:
     def read(self):
         """The packet to pass on, or None. EOFError: the kernel let go."""
         try:
-            packet = self.link.recv(ctl.PACKET_MAX)
+            packet, fds, _, _ = socket.recv_fds(
+                self.link, ctl.PACKET_MAX, FDS_MAX, socket.MSG_CMSG_CLOEXEC
+            )
         except (BlockingIOError, InterruptedError):
             return None
         except OSError:
-            packet = b""
-        if not packet:
-            raise EOFError
+            packet, fds = b"", []
         try:
-            return self._checked(ctl.decode(packet, ctl.UP))
+            if not packet:
+                raise EOFError
+            return self._checked(ctl.decode(packet, ctl.UP), fds)
         except ctl.Malformed:
             return None
+        finally:
+            for fd in fds:
+                os.close(fd)
 
-    def _checked(self, message):
+    def _checked(self, message, fds):
         name = message["type"]
+        if name == "parked":
+            if len(fds) == 1:
+                self.offer = (message, fds.pop())
+            return None
+        if name == "not_parked" or (name == "revived" and self.to_be_revived):
+            self.to_be_revived &= name != "revived"
+            self.of_parks = self._ours(message)
+            return None
         if name == "handed_over":
             if not self.handing:
                 return None

@@ -1,8 +1,9 @@
-"""The pause after a cell: what can be told of it only then is told (docs/decisions/0020).
+"""The pause after a cell: what can be told of it only then is told (docs/decisions/0020), and the kernel
+is parked (0025).
 
 Between two cells that follow each other nothing is done. Once nothing was asked for a moment the
 variables are looked at, in steps, and whatever comes meanwhile ends the look; it is tried again in
-the next pause. Main thread.
+the next pause. After a longer moment it is parked. Main thread.
 """
 
 import asyncio
@@ -11,10 +12,12 @@ import os
 import resource
 import select
 import threading
+from time import perf_counter
 
 from coppice_kernel import variables
 
 PAUSE_S = 0.03
+PARK_S = 0.15
 TRIES = 20  # in a row: a loop that is never quiet is left alone
 
 
@@ -41,9 +44,10 @@ class Peak:
 
 
 class Pause:
-    def __init__(self, shell, tell):
+    def __init__(self, shell, tell, parker=None):
         self._shell = shell
         self._tell = tell  # takes (msg_id, text); False: not now
+        self._parker = parker
         self._pid = os.getpid()
         self._peak = Peak()
         self._peak_bytes = None  # of the cell that was executed last
@@ -51,6 +55,9 @@ class Pause:
         self._owed = None  # msg_id of the cell that was not told of
         self._tries = 0
         self._timer = None
+        self._unparked = None  # msg_id of the cell after which it was not parked yet
+        self._park_timer = None
+        self._began = self._seconds = 0.0
 
     def _is_ours(self):
         """Not in a fork of the cell's, nor in a subshell's thread."""
@@ -58,13 +65,20 @@ class Pause:
 
     def executes(self):
         if self._is_ours():
+            self._began = perf_counter()
             self._peak.begin()
+            if self._parker:
+                self._parker.executes()
 
     def executed(self, request):
         if self._is_ours():
+            self._seconds = perf_counter() - self._began
+            if self._parker:
+                self._parker.executed()
             self._peak_bytes = self._peak.bytes()
             self._executed = self._owed = request.get("header", {}).get("msg_id")
             self._tries = 0
+            self._unparked = self._owed if self._parker else None
 
     def peak_bytes(self, request):
         """The most memory of the cell of that request, for its reply: that costs nothing and is there
@@ -75,15 +89,36 @@ class Pause:
 
     def over(self):
         """A request came."""
-        if self._is_ours() and self._timer:
-            self._timer.cancel()
-            self._timer = None
+        if not self._is_ours():
+            return
+        for timer in (self._timer, self._park_timer):
+            if timer:
+                timer.cancel()
+        self._timer = self._park_timer = None
+        if self._parker:
+            self._parker.settle()
 
     def begins(self):
         """It was answered."""
-        if self._owed and self._is_ours():
-            self.over()
-            self._timer = asyncio.get_running_loop().call_later(PAUSE_S, self._look)
+        if not self._is_ours() or not (self._owed or self._unparked):
+            return
+        self.over()
+        loop = asyncio.get_running_loop()
+        if self._owed:
+            self._timer = loop.call_later(PAUSE_S, self._look)
+        if self._unparked:
+            self._park_timer = loop.call_later(PARK_S, self._park)
+
+    def _park(self):
+        self._park_timer = None
+        if _disturbance()():
+            self._park_timer = asyncio.get_running_loop().call_later(PARK_S, self._park)
+            return
+        msg_id, self._unparked = self._unparked, None
+        try:
+            self._parker.park(msg_id, self._seconds)
+        except Exception:  # whatever is wrong with it, the cell was fine
+            return
 
     def _look(self):
         self._timer = None
@@ -95,7 +130,7 @@ class Pause:
         if told or self._tries >= TRIES:
             self._owed = None
         else:
-            self.begins()
+            self._timer = asyncio.get_running_loop().call_later(PAUSE_S, self._look)
 
     def _report(self):
         found = variables.look(

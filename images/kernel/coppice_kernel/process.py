@@ -9,6 +9,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
+OOM_KERNEL = 500  # out of memory takes a kernel, not the supervisor
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -36,6 +37,14 @@ def set_private(private):
 
 def die_with_parent():
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def prefer_for_oom(score):
+    try:
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as f:
+            f.write(str(score))
+    except OSError:
+        pass  # a sandbox without /proc: the largest process is taken, most often a kernel
 
 
 def close_all_but(keep):
@@ -75,25 +84,53 @@ def read_waiting(sock):
         return b""
 
 
+def _stat(pid):
+    """(parent's pid, state letter, start time) of a process; None: there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            stat = f.read()
+    except OSError:
+        return None
+    # The command's name may hold anything, brackets too: what follows the last one is ours.
+    fields = stat[stat.rfind(b")") + 2 :].split()
+    return int(fields[1]), chr(fields[0][0]), int(fields[19])
+
+
+def started(pid):
+    """When it was started, in ticks: with the pid it names one process for ever. None: it is gone."""
+    found = _stat(pid)
+    return found[2] if found and found[1] not in "ZX" else None
+
+
+def is_stopped(pid):
+    found = _stat(pid)
+    return found is not None and found[1] == "T"
+
+
+def is_below(pid, root):
+    while pid > 1:
+        found = _stat(pid)
+        if found is None:
+            return False
+        pid = found[0]
+        if pid == root:
+            return True
+    return False
+
+
 def processes():
     """pid -> (parent's pid, state letter) of every process that can be seen."""
     found = {}
     for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat", "rb") as f:
-                stat = f.read()
-        except OSError:
-            continue  # it ended meanwhile
-        # The command's name may hold anything, brackets too: what follows the last one is ours.
-        fields = stat[stat.rfind(b")") + 2 :].split()
-        found[int(name)] = (int(fields[1]), chr(fields[0][0]))
+        stat = _stat(name) if name.isdigit() else None
+        if stat:
+            found[int(name)] = stat[:2]
     return found
 
 
-def descendants(roots):
-    """Live processes below (not among) the roots; zombies are not alive."""
+def descendants(roots, spared=()):
+    """Live processes below (not among) the roots; zombies are not alive. What is spared is left out,
+    and what is below it."""
     table = processes()
     children = {}
     for pid, (parent, _) in table.items():
@@ -101,6 +138,8 @@ def descendants(roots):
     found, waiting = [], list(roots)
     while waiting:
         for pid in children.get(waiting.pop(), ()):
+            if pid in spared:
+                continue
             waiting.append(pid)
             if table[pid][1] not in "ZX":
                 found.append(pid)

@@ -48,7 +48,7 @@ def _become_kernel(spec, listeners, outbox):
         os.setsid()
         process.die_with_parent()
         process.set_private(False)
-        _prefer_for_oom()
+        process.prefer_for_oom(process.OOM_KERNEL)
         if spec["fresh"] or preimport.overridden():
             _exec_kernel(spec, listeners, outbox)
         from coppice_kernel import kernel
@@ -57,15 +57,6 @@ def _become_kernel(spec, listeners, outbox):
     except BaseException:
         traceback.print_exc()
         os._exit(1)
-
-
-def _prefer_for_oom():
-    """Out of memory takes a kernel, not the supervisor."""
-    try:
-        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as f:
-            f.write("500")
-    except OSError:
-        pass  # a sandbox without /proc: the largest process is taken, most often a kernel
 
 
 def _exec_kernel(spec, listeners, outbox):

@@ -13,8 +13,13 @@ PUT_OFFS = 5  # a progress bar that never ends its line still moves
 
 
 class CoppiceStream(OutStream):
+    # name -> one that a revived kernel goes on with: the user's loggers and modules hold it.
+    inherited = {}
     _open_since = 0.0  # when a line was written to that has not ended yet; 0: it has
     _flushes = 0
+
+    def __new__(cls, session, pub_thread, name, *_, **__):
+        return cls.inherited.pop(name, None) or super().__new__(cls)
 
     def write(self, string):
         # Open while it is written, whatever it ends with: the timer may fire in between.

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import deque
 
-from coppice_kernel import ctl, kill, oom, preimport, process, start
+from coppice_kernel import ctl, kill, line, oom, parks, preimport, probe, process, start
 from coppice_kernel.outlet import Outlet
 
 SOCKET = "/run/coppice/ctl"
@@ -21,6 +21,7 @@ WAITING_MAX = 10000  # events kept while the gateway is away
 FULL = 4  # packets waiting for the gateway at which outboxes are not read any more
 LINES_TOLD = 200  # in hello, which is one packet
 DRAIN_MAX = 1000  # packets read of what an ended kernel left
+LOOK_S = 1.0  # between two looks at the parks
 
 
 class Child:
@@ -36,6 +37,9 @@ class Child:
         self.end = None  # its last word, told once its process is gone too
         self.killed = False
         self.ooms = oom.count()
+        # Begun from this park: `pid` is no child of ours, and is known once it has written.
+        self.park = None
+        self.start = None  # time of that process
 
 
 class Supervisor:
@@ -51,6 +55,9 @@ class Supervisor:
         self.wake, self.wake_writer = process.wake_on_signals(signal.SIGCHLD, signal.SIGTERM)
         self.poll.register(self.wake, select.POLLIN)
         self.ended = False
+        self.parks = parks.Parks(self.poll, self.tell_now, self.not_revived)
+        self.probe = probe.Probe()
+        self.look_at = 0.0
 
     # ---- the gateway ----
 
@@ -81,6 +88,7 @@ class Supervisor:
                 for c in list(self.lines.values())[:LINES_TOLD]
             ],
             hands_over=True,
+            parks=True,
         )
 
     def disconnect(self):
@@ -94,6 +102,11 @@ class Supervisor:
 
     def tell(self, name, **fields):
         self.pass_on(ctl.encode(name, **fields))
+
+    def tell_now(self, name, **fields):
+        """What is of parks: only to a gateway that wants them; one that comes is told anew."""
+        if self.welcome and self.parks.max:
+            self.pass_on(ctl.encode(name, **fields), now_only=True)
 
     def pass_on(self, packet, now_only=False):
         if now_only and not self.gateway:
@@ -144,7 +157,9 @@ class Supervisor:
                 "welcome": self.on_welcome,
                 "start": lambda m: self.on_start(m, fds),
                 "signal": lambda m: self.forward(m, packet),
-                "kill": lambda m: self.forward(m, packet),
+                "kill": self.on_kill,
+                "release": lambda m: self.parks.release(m["park"]),
+                "revive": lambda m: self.on_revive(m, fds),
                 "ack": lambda m: self.on_ack(m, packet),
                 "replay": self.on_replay,
                 "answer": lambda m: self.on_answer(m, packet),
@@ -163,6 +178,21 @@ class Supervisor:
         self.flush()
         for child in self.lines.values():
             self.pass_report(child)
+        self.parks.max = max(0, message.get("parks_max") or 0)
+        self.parks.thin()
+        self.parks.tell_all()
+        if self.parks.max:
+            self.probe.begin()
+        self.note_parks()
+
+    def note_parks(self, *children):
+        """Tells kernels whether they are to be parked."""
+        known = self.probe.ended
+        packet = ctl.encode("welcome", version=ctl.VERSION, parks_max=self.parks.max if known else 0,
+                            no_parks=self.probe.reason)
+        for child in children or self.lines.values():
+            if child.outlet:
+                child.outlet.tell(packet)
 
     # ---- lines ----
 
@@ -180,13 +210,92 @@ class Supervisor:
             self.tell("start_failed", line=number, reason=f"cannot fork: {e.strerror}")
             return
         child = Child(number, message["kernel"], pid, link, Outlet(number, outbox))
-        self.lines[number] = child
-        self.poll.register(link, select.POLLIN)
+        self.add(child, outbox)
+
+    def add(self, child, outbox):
+        self.lines[child.number] = child
+        self.poll.register(child.link, select.POLLIN)
         self.poll.register(outbox, 0)
+        if self.parks.max:
+            self.note_parks(child)
+
+    def on_revive(self, message, fds):
+        number, park = message["line"], self.parks.living.get(message["park"])
+        if number in self.lines:
+            self.tell("error", about="revive", reason=f"line {number} exists")
+            return
+        reason = None if park else f"there is no park {message['park']}"
+        if len(message["endpoints"]) != len(fds):
+            reason = "five endpoints are needed"
+        if reason:
+            self.tell("start_failed", line=number, reason=reason)
+            return
+        ends = [*line.open_link(), *line.open_link()]
+        try:
+            ends[0].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # who is the line's process
+            self.parks.revive(park, message, fds, (ends[1].fileno(), ends[3].fileno()))
+        except OSError as e:
+            for end in ends:
+                end.close()
+            self.tell("start_failed", line=number, reason=f"the park cannot be asked: {e.strerror}")
+            return
+        for ours, theirs in (ends[:2], ends[2:]):
+            theirs.close()
+            ours.setblocking(False)
+        child = Child(number, message["kernel"], 0, ends[0], Outlet(number, ends[2], revived=True))
+        child.park = park
+        self.add(child, ends[2])
+
+    def not_revived(self, number, reason):
+        child = self.lines.get(number)
+        if child and child.park and not child.kernel_pid:
+            self.forget(child)
+            self.tell("start_failed", line=number, reason=reason)
+
+    def spare(self):
+        """pid -> start time of all that a kill of a line leaves alone where it is not its own."""
+        found = self.parks.spared()
+        for child in self.lines.values():
+            if child.park and child.pid and process.started(child.pid) == child.start:
+                found[child.pid] = child.start
+        return found
+
+    def on_kill(self, message):
+        child = self.lines.get(message["line"])
+        if child and child.park:
+            self.kill_revived(child)
+        elif child:
+            self.send_kill(child, message)
+
+    def send_kill(self, child, message):
+        spare = [f"{pid}:{start}" for pid, start in self.spare().items() if pid != child.pid]
+        message = {"line": message["line"], "spare": spare}
+        self.forward({"type": "kill", **message}, ctl.encode("kill", **message))
+
+    def kill_revived(self, child):
+        """From here, since its process was a guest's before it was ours."""
+        self.end_revived(child)
+        self.forget(child)
+        self.tell("exited", line=child.number, signal=signal.SIGKILL, oom=False, left=0)
+
+    def end_revived(self, child):
+        """Kills what is left of it. Returns how many that was."""
+        if not child.pid or process.started(child.pid) != child.start:
+            return 0
+        kill.send(child.pid, signal.SIGSTOP)
+        count = kill.kill_below([child.pid], lambda: True, set(self.spare()) - {child.pid})
+        kill.send(child.pid, signal.SIGKILL)
+        return count
+
+    def forget(self, child):
+        self.unlink(child)
+        self.close_outlet(child)
+        self.parks.withdraw(child.number)
+        self.lines.pop(child.number, None)
 
     def forward(self, message, packet):
         child = self.lines.get(message["line"])
-        if child is None:
+        if child is None or child.link is None:
             if message["type"] == "signal":
                 self.tell("signalled", line=message["line"], ok=False, reason="no such line")
             return
@@ -194,20 +303,23 @@ class Supervisor:
         try:
             child.link.send(packet)
         except OSError:
-            # The line's process is gone or does not read; as its parent we can end it all.
-            if child.killed:
+            # The line's process is gone or does not read; from here we can end it all.
+            if child.killed and child.park:
+                self.end_revived(child)
+            elif child.killed:
                 os.kill(child.pid, signal.SIGKILL)
 
     def on_line(self, child):
-        try:
-            packet = child.link.recv(ctl.PACKET_MAX)
-        except (BlockingIOError, InterruptedError):
+        packet, writer = parks.receive(child.link, ctl.PACKET_MAX)
+        if packet is None:
             return
-        except OSError:
-            packet = b""
         if not packet:
             self.unlink(child)
+            if child.park:
+                self.revived_ended(child)
             return
+        if child.park and not child.pid and process.is_below(writer, child.park.pid):
+            child.pid, child.start = writer, process.started(writer)
         try:
             message = ctl.decode(packet, ctl.UP)
             name = message["type"]
@@ -218,12 +330,31 @@ class Supervisor:
             told = ctl.encode(name, **fields)
         except ctl.Malformed:
             return
+        if name == "exited" and message.get("waits"):
+            self.send_kill(child, {"line": child.number})
+            return
         if name in ("exited", "start_failed"):
             child.end = child.end or told
+            if child.park:
+                self.revived_ended(child)
             return
         if name == "started":
             child.kernel_pid = child.kernel_pid or fields["pid"]
         self.pass_on(told)
+
+    def revived_ended(self, child):
+        """Its process is gone, or says that its kernel is."""
+        if child.number not in self.lines:
+            return
+        self.drain_outlet(child)
+        left = self.end_revived(child)
+        self.forget(child)
+        if child.end:
+            self.pass_on(child.end)
+        elif child.kernel_pid:
+            self.tell("exited", line=child.number, signal=signal.SIGKILL, oom=False, left=left)
+        else:
+            self.tell("start_failed", line=child.number, reason="the park did not begin it")
 
     # ---- outboxes ----
 
@@ -274,6 +405,14 @@ class Supervisor:
         except EOFError:
             self.close_outlet(child)
             return
+        if child.outlet.offer:
+            (message, seat), child.outlet.offer = child.outlet.offer, None
+            self.parks.offer(child.number, message, seat)
+        if child.outlet.of_parks:
+            packet, child.outlet.of_parks = child.outlet.of_parks, None
+            if self.welcome and self.parks.max:
+                self.pass_on(packet, now_only=True)
+            return
         asks = child.outlet.asks is not None
         if packet and not (asks and not self.takes_reports()):
             self.pass_on(packet, now_only=True)
@@ -318,10 +457,13 @@ class Supervisor:
                 break
             self.on_line(child)
         self.unlink(child)
+        self.drain_outlet(child)
+        self.close_outlet(child)
+
+    def drain_outlet(self, child):
         for _ in range(DRAIN_MAX):
             if child.outlet:
                 self.on_outlet(child)
-        self.close_outlet(child)
 
     def reap(self):
         """Collects lines and, where a line was killed under its kernel, what it left to us."""
@@ -332,13 +474,17 @@ class Supervisor:
                 break
             if pid == 0:
                 break
-            child = next((c for c in self.lines.values() if c.pid == pid), None)
+            if self.probe.ends(pid, status):
+                self.note_parks()
+                continue
+            child = next((c for c in self.lines.values() if c.pid == pid and not c.park), None)
             if child:
                 self.line_ended(child, status)
         self.end_strays()
 
     def line_ended(self, child, status):
         self.drain(child)
+        self.parks.withdraw(child.number)
         del self.lines[child.number]
         left = self.end_strays()
         if child.end:
@@ -351,16 +497,17 @@ class Supervisor:
     def end_strays(self):
         """A child of ours that is no line came to us because its line was killed: end it."""
         table = process.processes()
-        wardens = {c.pid for c in self.lines.values()}
+        spared = set(self.spare())
+        wardens = {c.pid for c in self.lines.values()} | spared | {self.probe.pid}
         me = os.getpid()
         strays = [p for p, (parent, _) in table.items() if parent == me and p not in wardens]
         if not strays:
             return 0
-        below = process.descendants(strays)
+        below = process.descendants(strays, spared)
         alive = [p for p in strays if table[p][1] not in "ZX"]
         for pid in alive:
             os.kill(pid, signal.SIGSTOP)
-        count = kill.kill_below(strays, lambda: True) if below else 0
+        count = kill.kill_below(strays, lambda: True, spared) if below else 0
         for pid in strays:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -390,6 +537,11 @@ class Supervisor:
                 self.on_child(fd)
 
     def on_child(self, fd):
+        park = self.parks.at(fd)
+        if park:
+            taken = {pid for c in self.lines.values() for pid in (c.pid, c.kernel_pid)}
+            self.parks.on_seat(park, self.lines.get(park.line), taken)
+            return
         for child in self.lines.values():
             if child.link and child.link.fileno() == fd:
                 self.on_line(child)
@@ -397,6 +549,11 @@ class Supervisor:
             if child.outlet and child.outlet.link.fileno() == fd:
                 self.on_outlet(child)
                 return
+
+    def look_at_parks(self, now):
+        if self.parks.living and now >= self.look_at:
+            self.look_at = now + LOOK_S
+            self.parks.look(len(self.lines))
 
     def serve(self):
         """Until SIGTERM; the container's init then ends everything."""
@@ -406,7 +563,10 @@ class Supervisor:
             if self.gateway is None and now >= retry_at:
                 self.connect()
                 retry_at = now + RETRY_S
-            self.turn(None if self.gateway else RETRY_S * 1000)
+            self.look_at_parks(now)
+            waits = [RETRY_S] * (self.gateway is None) + [LOOK_S] * bool(self.parks.living)
+            self.turn(min(waits) * 1000 if waits else None)
+        self.parks.end_all("the supervisor ends")
 
 
 def main():

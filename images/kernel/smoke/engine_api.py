@@ -6,6 +6,9 @@ import os
 import socket
 import struct
 
+# A folder that is laid over the image's coppice_kernel, to try a change without a new image.
+OVERLAY = os.environ.get("COPPICE_SMOKE_OVERLAY")
+INSTALLED = "/usr/lib/python3/dist-packages/coppice_kernel"
 SOCKET = os.environ.get("COPPICE_ENGINE_SOCKET", "/var/run/docker.sock")
 
 
@@ -32,11 +35,13 @@ def call(method, path, body=None):
 class Container:
     """A container with the limits that the gateway sets."""
 
-    def __init__(self, image, run_folder, seccomp, memory=1 << 30, pids=152, command=None):
+    def __init__(self, image, run_folder, seccomp, memory=1 << 30, pids=152, command=None,
+                 environment=()):
         tmpfs = "rw,nosuid,nodev,uid=1000,gid=1000,mode=0700"
         body = {
             "Image": image,
             "NetworkDisabled": True,
+            "Env": list(environment),
             "HostConfig": {
                 "NetworkMode": "none",
                 "ReadonlyRootfs": True,
@@ -53,10 +58,11 @@ class Container:
                 "LogConfig": {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "1"}},
             },
         }
-        if run_folder:
-            body["HostConfig"]["Mounts"] = [
-                {"Type": "bind", "Source": str(run_folder), "Target": "/run/coppice", "ReadOnly": True}
-            ]
+        mounts = [(run_folder, "/run/coppice")] * bool(run_folder) + [(OVERLAY, INSTALLED)] * bool(OVERLAY)
+        body["HostConfig"]["Mounts"] = [
+            {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": True}
+            for source, target in mounts
+        ]
         if command:
             body["Entrypoint"] = command
         self.id = call("POST", "/containers/create", body)["Id"]

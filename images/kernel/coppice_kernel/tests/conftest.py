@@ -4,3 +4,8 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+import pytest  # noqa: E402
+
+for name in ("ground", "park_scenes", "park_hazards", "park_kills"):
+    pytest.register_assert_rewrite(f"coppice_kernel.tests.{name}")

@@ -38,6 +38,7 @@ class FakeGateway:
         self.connection = None
         self.seen = []
         self.kernels = {}
+        self.keys = {}
 
     def accept(self, **more):
         self.listener.settimeout(self.timeout_s)
@@ -84,22 +85,34 @@ class FakeGateway:
 
     def start(self, line, env=None, fresh=False, cwd="/work", wait=True):
         """Makes the five listeners, passes them on and closes them here."""
+        self._begin("start", line, cwd, env, fresh=fresh)
+        return self.expect("started", line=line)["pid"] if wait else None
+
+    def revive(self, line, park, env=None, cwd="", wait=True):
+        """The same out of a park, with a key of its own. Returns what `revived` said."""
+        self.keys[line] = f"key-of-{line}"
+        self._begin("revive", line, cwd, env, park=park)
+        if not wait:
+            return None
+        self.expect("started", line=line)
+        return json.loads(self.expect("revived", line=line)["data"])
+
+    def _begin(self, name, line, cwd, env, **more):
         names = [f"{channel}-{line}" for channel in CHANNELS]
         made = [listen(f"{self.folder}/{n}", socket.SOCK_STREAM, 0o700) for n in names]
         self.send(
-            "start",
+            name,
             [s.fileno() for s in made],
             line=line,
             kernel=self.kernels.setdefault(line, str(uuid.uuid4())),
-            key=KEY,
+            key=self.keys.setdefault(line, KEY),
             cwd=cwd,
             env=env or {},
             endpoints=[f"ipc://{self.guest_folder}/{n}" for n in names],
-            fresh=fresh,
+            **more,
         )
         for s in made:
             s.close()
-        return self.expect("started", line=line)["pid"] if wait else None
 
     def kill(self, line):
         self.send("kill", line=line)
@@ -127,7 +140,8 @@ class FakeGateway:
                 blob = b""
 
     def client(self, line, session=None):
-        return Client([f"ipc://{self.folder}/{c}-{line}" for c in CHANNELS], session=session)
+        endpoints = [f"ipc://{self.folder}/{c}-{line}" for c in CHANNELS]
+        return Client(endpoints, session=session, key=self.keys.get(line, KEY))
 
 
 def unframe(blob):
@@ -150,8 +164,10 @@ def unpack(frames):
 class Client:
     """A Jupyter client of raw ZeroMQ sockets."""
 
-    def __init__(self, endpoints, timeout_s=60, session=None):
+    def __init__(self, endpoints, timeout_s=60, session=None, key=KEY):
         import zmq
+
+        self.key = key
 
         self.zmq = zmq
         self.timeout_s = timeout_s
@@ -182,7 +198,7 @@ class Client:
             **more,
         }
         parts = [json.dumps(p).encode() for p in (header, parent or {}, {}, content)]
-        mac = hmac.new(KEY.encode(), digestmod=hashlib.sha256)
+        mac = hmac.new(self.key.encode(), digestmod=hashlib.sha256)
         for p in parts:
             mac.update(p)
         getattr(self, channel).send_multipart([b"<IDS|MSG>", mac.hexdigest().encode(), *parts])

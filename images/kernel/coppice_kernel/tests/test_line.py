@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import time
 
@@ -24,6 +25,7 @@ class Running:
         self.warden, self.link, self.outbox = start.start({"line": 7}, fds)
         for fd in fds:
             os.close(fd)
+        self.spare = []
         self.link.setblocking(True)
         self.link.settimeout(20)
         self.pid = self.hear("started")["pid"]
@@ -38,6 +40,9 @@ class Running:
 
     def ended(self):
         message = self.hear("exited")
+        if message.get("waits"):  # it asks what is to be left alone
+            self.say("kill", spare=self.spare)
+            message = self.hear("exited")
         assert os.waitpid(self.warden, 0) == (self.warden, 0)
         return message
 
@@ -121,6 +126,20 @@ def flee():
     os.waitpid(child, 0)
 
 
+def flee_named(path):
+    """The same; it writes its pid."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        if os.fork() == 0:
+            with open(path + ".new", "w", encoding="ascii") as f:
+                f.write(str(os.getpid()))
+            os.rename(path + ".new", path)
+            forever()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
 def test_kill_takes_double_forks(run, held):
     def kernel():
         for _ in range(4):
@@ -143,6 +162,25 @@ def test_what_is_left_is_counted(run):
         os._exit(0)
 
     assert run(kernel).ended()["left"] == 2
+
+
+def test_what_is_to_be_spared_is_named_by_its_start_too(run, tmp_path):
+    """Of two that are left one is spared; a pid with another start time is somebody else."""
+
+    def kernel():
+        for name in ("spared", "other"):
+            flee_named(str(tmp_path / name))
+        while not all((tmp_path / n).exists() for n in ("spared", "other")):
+            time.sleep(0.01)
+        os._exit(0)
+
+    running = run(kernel)
+    running.link.recv(ctl.PACKET_MAX, socket.MSG_PEEK)  # the kernel has ended
+    spared, other = (int((tmp_path / n).read_text()) for n in ("spared", "other"))
+    running.spare = [f"{spared}:{process.started(spared)}", f"{other}:1", "x", "1:", f"{os.getpid()}:0"]
+    assert running.ended()["left"] == 1
+    assert process.started(other) is None and process.started(spared)
+    os.kill(spared, signal.SIGKILL)
 
 
 def test_line_dies_with_the_supervisor(run, held):

@@ -1,0 +1,16 @@
+"""Parked forks in the image: what images/kernel/smoke/test_park.py drives over `ctl` alone, with the
+table of the 25 probes. COPPICE_SMOKE_OVERLAY lays a coppice_kernel over the image's."""
+
+import subprocess
+import sys
+
+from gateway import ROOT
+
+
+def test_in_the_image(container_engine, capsys):
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "--timeout", "300", "images/kernel/smoke/test_park.py"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with capsys.disabled():
+        print(run.stdout)
+    assert run.returncode == 0 and "skipped" not in run.stdout
