@@ -21,7 +21,7 @@ struct range {
 	struct desk *desk;
 	uint64_t first, last;
 	uint64_t epoch;
-	uint64_t ended_ms; /* 0: in an earlier gateway */
+	uint64_t ended_ms;  /* 0: in an earlier gateway */
 	struct stand_at at; /* of that process */
 	bool is_out;
 	char *msg_id;	/* of its request */
