@@ -11,7 +11,7 @@ struct cJSON;
 #define CTL_VERSION    1
 #define CTL_PACKET_MAX 65536
 #define CTL_FDS_MAX    5
-#define CTL_FIELDS_MAX 7
+#define CTL_FIELDS_MAX 8
 #define CTL_TYPE_MAX   64 /* longest unknown type that is named in an answer, with its NUL */
 
 enum ctl_type {
@@ -33,6 +33,12 @@ enum ctl_type {
 	CTL_REPORT,
 	CTL_ASK,
 	CTL_ANSWER,
+	CTL_PARKED,
+	CTL_NOT_PARKED,
+	CTL_UNPARKED,
+	CTL_RELEASE,
+	CTL_REVIVE,
+	CTL_REVIVED,
 	CTL_ERROR,
 	CTL_TYPES
 };

@@ -12,10 +12,10 @@ TABLE = {
     "hello": (
         UP,
         "version:int pid:int image:text? python:text? ipykernel:text? lines:list? "
-        "hands_over:bool?",
+        "hands_over:bool? parks:bool?",
         0,
     ),
-    "welcome": (DOWN, "version:int reports:bool?", 0),
+    "welcome": (DOWN, "version:int reports:bool? parks_max:int?", 0),
     "start": (DOWN, "line:int kernel:text key:text cwd:text env:texts endpoints:list fresh:bool", 5),
     "started": (UP, "line:int pid:int", 0),
     "start_failed": (UP, "line:int reason:text", 0),
@@ -32,6 +32,16 @@ TABLE = {
     "report": (UP, "line:int msg_id:text data:text", 0),
     "ask": (UP, "line:int id:int what:text about:text", 0),
     "answer": (DOWN, "line:int id:int status:text offset:int size:int data:text", 0),
+    "parked": (UP, "line:int msg_id:text park:int pid:int data:text", 0),
+    "not_parked": (UP, "line:int msg_id:text reason:text", 0),
+    "unparked": (UP, "park:int reason:text", 0),
+    "release": (DOWN, "park:int", 0),
+    "revive": (
+        DOWN,
+        "line:int park:int kernel:text key:text cwd:text env:texts endpoints:list",
+        5,
+    ),
+    "revived": (UP, "line:int data:text", 0),
     "error": (BOTH, "about:text reason:text", 0),
 }
 
