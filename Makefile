@@ -100,7 +100,7 @@ $(BUILD)/tests/flow/spine/%: $(BUILD)/obj/tests/flow/spine/%.o $(BUILD)/obj/test
 	@echo "LD  $@"
 	@$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
-$(BUILD)/tests/flow/bridge/%: $(BUILD)/obj/tests/flow/bridge/%.o $(BUILD)/obj/tests/lib/fake_engine.o \
+$(BUILD)/tests/flow/bridge/%: $(BUILD)/obj/tests/flow/bridge/%.o $(BUILD)/obj/tests/lib/fake_engine.o $(BUILD)/obj/tests/lib/fake_script.o \
 		$(BUILD)/obj/tests/lib/fake_clock.o $(BUILD)/libcoppice.a
 	@mkdir -p $(@D)
 	@echo "LD  $@"

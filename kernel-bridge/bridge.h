@@ -92,6 +92,14 @@ struct kernel_watcher {
 	void (*on_report)(void *data, const char *msg_id, struct bytes text);
 	/* A magic asks, by number: kernel_answer. Guest's texts likewise. May be NULL. */
 	void (*on_ask)(void *data, int64_t id, const char *what, const char *about);
+	/* The kernel can be begun anew where it stood after the execution msg_id; text tells of it
+	 * (docs/PROTOCOL-ctl.md, `parked`): a guest's likewise. Again, if it was told before. These
+	 * three may be NULL. */
+	void (*on_parked)(void *data, const char *msg_id, int64_t park, struct bytes text);
+	/* Not any more; also within a call. */
+	void (*on_unparked)(void *data, int64_t park, const char *reason);
+	/* It will not be after that execution. */
+	void (*on_not_parked)(void *data, const char *msg_id, const char *reason);
 	void *data;
 };
 
@@ -129,23 +137,6 @@ const struct cJSON *kernel_env(const struct kernel *k);
 /* False: its container is gone, and a restart needs another. */
 bool kernel_has_place(const struct kernel *k);
 
-/* ---- outliving the gateway ----
- * What a later gateway needs to take the kernel up again; NULL: it cannot be. Caller owns. It holds
- * the signature key. */
-struct cJSON *kernel_record(const struct kernel *k);
-/* As kernel_start, for a kernel that an earlier gateway had, before bridge_sweep. after: per
- * channel the msg_id of the last message that is known to be kept by the watcher, or NULL; what
- * came since follows on_ready, in order, each once as far as the kernel still has it. on_death if
- * it does not live any more. E_GONE, E_UNAVAILABLE: there is nothing to take up. */
-int kernel_adopt(struct bridge *b, const struct kernel_start *start, const struct cJSON *row,
-	char *const after[CHANNEL_HB], const struct kernel_watcher *watcher, struct kernel **ret,
-	struct err *err);
-/* One that died under an earlier gateway: dead, without a place, until kernel_restart. */
-int kernel_restore_dead(struct bridge *b, const struct kernel_start *start,
-	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err);
-/* Lets go of a kernel that lives on, and frees k. False: it cannot live without us, end it. */
-bool kernel_leave(struct kernel *k);
-
 enum kernel_state kernel_state(const struct kernel *k);
 /* Mover for the watcher: idle <-> busy by tracked status messages; other edges are the bridge's. */
 void kernel_set_busy(struct kernel *k, bool busy);
@@ -156,5 +147,9 @@ const struct kernelspec *kernel_spec(const struct kernel *k);
 const char *kernel_environment(const struct kernel *k);
 /* {slot, container, pid, line, bad_frames, sent, received, ...} for admin; caller owns. */
 struct cJSON *kernel_report(const struct kernel *k);
+
+/* Parts of it that stand by themselves, and need what is above. */
+#include "kernel-bridge/parks.h"
+#include "kernel-bridge/survival.h"
 
 #endif

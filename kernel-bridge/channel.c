@@ -497,6 +497,11 @@ int channels_open(struct channel_hub *hub, const struct channels_open *open,
 	return 0;
 }
 
+void channels_watch(struct channels *set, const struct channels_watcher *watcher)
+{
+	set->watcher = *watcher;
+}
+
 void channels_close(struct channels *set)
 {
 	set->closed = true;

@@ -37,6 +37,8 @@ struct channels_open {
 
 int channels_open(struct channel_hub *hub, const struct channels_open *open,
 	const struct channels_watcher *watcher, struct channels **ret, struct err *err);
+/* Somebody else is told from now on. */
+void channels_watch(struct channels *set, const struct channels_watcher *watcher);
 /* No callback follows. The set frees itself. */
 void channels_close(struct channels *set);
 /* Frames are copied. E_NOMEM, E_GONE, E_IO: nothing was sent. */

@@ -32,6 +32,7 @@ struct ctl {
 	bool connected;	  /* the handle of the connection is in use */
 	bool greeted;
 	long pid, expected; /* 0: whoever comes first */
+	int64_t parks_max;
 	unsigned bad;
 	struct list queue;
 	size_t n_queue;
@@ -120,6 +121,11 @@ int ctl_open(struct uv_loop_s *loop, const struct log *log, int listen_fd,
 void ctl_expect(struct ctl *c, long pid)
 {
 	c->expected = pid;
+}
+
+void ctl_park(struct ctl *c, int64_t max)
+{
+	c->parks_max = max;
 }
 
 static void on_closed(uv_handle_t *h)
@@ -322,6 +328,8 @@ static void handle_hello(struct ctl *c, const cJSON *m)
 	cJSON *welcome = ctl_message_new(CTL_WELCOME);
 	(void)cJSON_AddNumberToObject(welcome, "version", CTL_VERSION); /* ctl_send checks */
 	(void)cJSON_AddBoolToObject(welcome, "reports", true);		/* or none come */
+	if (c->parks_max > 0)
+		(void)cJSON_AddNumberToObject(welcome, "parks_max", (double)c->parks_max);
 	struct err err;
 	if (ctl_send(c, welcome, NULL, 0, &err) < 0) {
 		go_down(c, &err);

@@ -35,6 +35,8 @@ int ctl_open(struct uv_loop_s *loop, const struct log *log, int listen_fd,
 	const struct ctl_watcher *watcher, struct ctl **ret, struct err *err);
 /* Only the process of that id is the supervisor: an earlier gateway knew it. */
 void ctl_expect(struct ctl *c, long pid);
+/* How many parks the supervisor is told to keep at most; 0: none. */
+void ctl_park(struct ctl *c, int64_t max);
 /* The watcher hears nothing more. */
 void ctl_close(struct ctl *c, void (*closed)(void *data), void *data);
 /* Sends a message (ctl_message_new and its fields; taken over) with descriptors, which are closed

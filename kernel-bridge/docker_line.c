@@ -152,11 +152,13 @@ static bool add_endpoints(const struct docker_line *l, cJSON *m)
 	return true;
 }
 
-/* A tree that misses something for want of memory is refused by ctl_send's check. */
-static cJSON *start_message(const struct docker_line *l, const struct line_start *start)
+/* A tree that misses something for want of memory is refused by ctl_send's check. park: where it
+ * begins; 0: anew. */
+static cJSON *start_message(
+	const struct docker_line *l, const struct line_start *start, int64_t park)
 {
 	bool fresh = false;
-	cJSON *m = ctl_message_new(CTL_START);
+	cJSON *m = ctl_message_new(park > 0 ? CTL_REVIVE : CTL_START);
 	cJSON *env = cJSON_CreateObject();
 	bool ok =
 		cJSON_AddNumberToObject(m, "line", l->number) &&
@@ -169,7 +171,10 @@ static cJSON *start_message(const struct docker_line *l, const struct line_start
 		cJSON_Delete(env);
 		return m;
 	}
-	(void)cJSON_AddBoolToObject(m, "fresh", fresh); /* as above */
+	if (park > 0)
+		(void)cJSON_AddNumberToObject(m, "park", (double)park); /* as above */
+	else
+		(void)cJSON_AddBoolToObject(m, "fresh", fresh);
 	return m;
 }
 
@@ -206,7 +211,8 @@ void docker_line_end_stray(struct docker_slot *s, unsigned number)
 		log_warn(&s->log, "kill_not_sent line=%u reason=%s", number, err.text);
 }
 
-static int line_new(struct docker_slot *s, const struct line_start *start, struct err *err)
+static int line_new(
+	struct docker_slot *s, const struct line_start *start, int64_t park, struct err *err)
 {
 	int fds[CHANNEL_COUNT];
 	if (docker_line_find(s, start->line))
@@ -214,7 +220,7 @@ static int line_new(struct docker_slot *s, const struct line_start *start, struc
 	struct docker_line *l = docker_line_adopt(s, start->line, start->key);
 	int rc = listen_channels(l, fds, err);
 	if (rc == 0)
-		rc = ctl_send(s->ctl, start_message(l, start), fds, CHANNEL_COUNT, err);
+		rc = ctl_send(s->ctl, start_message(l, start, park), fds, CHANNEL_COUNT, err);
 	if (rc < 0)
 		line_free(l);
 	return rc;
@@ -226,10 +232,29 @@ int docker_line_start(struct slot *slot, const struct line_start *start, struct 
 	assert(slot_state(slot) == SLOT_WARM || slot_state(slot) == SLOT_TAKEN);
 	if (s->gone)
 		return err_set(err, E_UNAVAILABLE, "the container is gone");
-	int rc = s->foreign ? docker_foreign_start(s, start, err) : line_new(s, start, err);
+	int rc = s->foreign ? docker_foreign_start(s, start, err) : line_new(s, start, 0, err);
 	if (rc == 0 && slot_state(slot) == SLOT_WARM)
 		slot_move(slot, SLOT_TAKEN);
 	return rc;
+}
+
+int docker_line_revive(
+	struct slot *slot, const struct line_start *start, int64_t park, struct err *err)
+{
+	struct docker_slot *s = docker_slot_of(slot);
+	if (s->gone || s->foreign || !s->ctl || park <= 0)
+		return err_set(err, E_UNAVAILABLE, "its container parks nothing");
+	return line_new(s, start, park, err);
+}
+
+void docker_park_release(struct slot *slot, int64_t park)
+{
+	struct docker_slot *s = docker_slot_of(slot);
+	if (!s->ctl)
+		return;
+	cJSON *m = ctl_message_new(CTL_RELEASE);
+	(void)cJSON_AddNumberToObject(m, "park", (double)park); /* ctl_send checks */
+	(void)ctl_send(s->ctl, m, NULL, 0, NULL);		/* it is thinned some day */
 }
 
 static int find_alive(
@@ -412,6 +437,40 @@ static void on_ask(struct docker_slot *s, const struct docker_line *l, const cJS
 			ctl_text(m, "about", ""));
 }
 
+static void on_parked(struct docker_slot *s, const cJSON *m)
+{
+	const struct slot_watcher *w = &s->base.watcher;
+	const char *text = ctl_text(m, "data", "");
+	const struct slot_parked parked = {.park = ctl_int(m, "park", 0),
+		.msg_id = ctl_text(m, "msg_id", ""),
+		.text = {(const uint8_t *)text, strlen(text)}};
+	if (w->on_parked && parked.park > 0)
+		w->on_parked(w->data, &parked);
+}
+
+static void on_revived(struct docker_slot *s, const struct docker_line *l, const cJSON *m)
+{
+	const struct slot_watcher *w = &s->base.watcher;
+	const char *text = ctl_text(m, "data", "");
+	if (w->on_revived)
+		w->on_revived(
+			w->data, l->number, (struct bytes){(const uint8_t *)text, strlen(text)});
+}
+
+/* About what outlives a line: the line is not looked for. True: it was such a message. */
+static bool take_park(struct docker_slot *s, enum ctl_type type, const cJSON *m)
+{
+	const struct slot_watcher *w = &s->base.watcher;
+	if (type == CTL_PARKED)
+		on_parked(s, m);
+	else if (type == CTL_NOT_PARKED && w->on_not_parked)
+		w->on_not_parked(w->data, (unsigned)ctl_int(m, "line", 0),
+			ctl_text(m, "msg_id", ""), ctl_text(m, "reason", ""));
+	else if (type == CTL_UNPARKED && w->on_unparked)
+		w->on_unparked(w->data, ctl_int(m, "park", 0), ctl_text(m, "reason", ""));
+	return type == CTL_PARKED || type == CTL_NOT_PARKED || type == CTL_UNPARKED;
+}
+
 /* Up to PIECE_MAX bytes from offset on, with no character cut in two. */
 static size_t piece_of(struct bytes text, size_t offset)
 {
@@ -453,8 +512,10 @@ void docker_line_answer(
 int docker_line_message(
 	struct docker_slot *s, enum ctl_type type, const struct cJSON *message, struct err *err)
 {
+	if (take_park(s, type, message))
+		return 0;
 	struct docker_line *l = docker_line_find(s, ctl_int(message, "line", -1));
-	if (!l && (type == CTL_REPORT || type == CTL_ASK))
+	if (!l && (type == CTL_REPORT || type == CTL_ASK || type == CTL_REVIVED))
 		return 0; /* it has ended meanwhile */
 	if (!l)
 		return err_set(err, E_PROTOCOL, "there is no such line");
@@ -474,6 +535,9 @@ int docker_line_message(
 		return 0;
 	case CTL_ASK:
 		on_ask(s, l, message);
+		return 0;
+	case CTL_REVIVED:
+		on_revived(s, l, message);
 		return 0;
 	case CTL_KEPT:
 	case CTL_KEPT_END:

@@ -30,6 +30,13 @@ struct line_exit {
 	char text[256]; /* "" or more detail */
 };
 
+/* A park as it was told; a guest's texts, borrowed. The line that it was of may be gone. */
+struct slot_parked {
+	int64_t park;
+	const char *msg_id;
+	struct bytes text;
+};
+
 /* Called by the engine, each from the loop, never inside one of the engine's functions. */
 struct slot_watcher {
 	/* creating -> warm: a line can be started. */
@@ -53,6 +60,11 @@ struct slot_watcher {
 	void (*on_report)(void *data, unsigned line, const char *msg_id, struct bytes text);
 	/* A question of the line's kernel, likewise. */
 	void (*on_ask)(void *data, unsigned line, int64_t id, const char *what, const char *about);
+	/* What is parked in the slot; what a revived line says of itself. NULL likewise. */
+	void (*on_parked)(void *data, const struct slot_parked *parked);
+	void (*on_unparked)(void *data, int64_t park, const char *reason);
+	void (*on_not_parked)(void *data, unsigned line, const char *msg_id, const char *reason);
+	void (*on_revived)(void *data, unsigned line, struct bytes text);
 	void *data;
 };
 
@@ -110,6 +122,12 @@ struct engine_ops {
 	/* A line that was started without kernel_id becomes that kernel: on_handed_over, or
 	 * on_exit, follows. Twice does no harm. */
 	int (*hand_over)(struct slot *s, const struct line_start *start, struct err *err);
+	/* These two are NULL for an engine that parks nothing.
+	 * A line is begun from a park: on_started or on_start_failed follows, then on_revived. */
+	int (*revive)(
+		struct slot *s, const struct line_start *start, int64_t park, struct err *err);
+	/* Best effort; on_unparked follows. */
+	void (*release)(struct slot *s, int64_t park);
 	/* CPU limit and the like, set when a kernel is ready (unlimited while starting). */
 	void (*limit)(struct slot *s);
 	/* Removes what an earlier gateway left. */

@@ -382,6 +382,8 @@ int docker_slot_listen(struct docker_slot *s, struct err *err)
 	if (rc == 0)
 		rc = ctl_open(s->docker->env.loop, &s->log, fd, &watcher, &s->ctl, err);
 	if (rc == 0)
+		ctl_park(s->ctl, s->docker->env.config->parks);
+	if (rc == 0)
 		s->docker->open_ctls++;
 	return rc;
 }
@@ -536,6 +538,8 @@ static const struct engine_ops docker_ops = {
 	.fits = docker_fits,
 	.can_hand_over = docker_can_hand_over,
 	.hand_over = docker_line_hand_over,
+	.revive = docker_line_revive,
+	.release = docker_park_release,
 	.limit = docker_limit,
 	.sweep = docker_sweep,
 	.environment = docker_environment,

@@ -68,7 +68,7 @@ struct docker_slot {
 	bool gone; /* on_gone was called or is being found out */
 	struct err why;
 	bool left;	 /* the container lives on without us: nothing of it is removed */
-	unsigned adopts; /* the line that an earlier gateway had, until it is known to live */
+	unsigned adopts; /* line that an earlier gateway had, until it is known to live */
 	struct docker_kept kept;
 	char wait_tag;			/* its address names the wait call */
 	struct docker_foreign *foreign; /* docker_foreign.c: NULL for slots with a supervisor */
@@ -79,7 +79,7 @@ struct docker_slot {
 struct docker_slot *docker_slot_of(struct slot *s);
 /* Image of the slot's kernelspec. */
 const char *docker_slot_image(const struct docker_slot *s);
-/* A call about the slot's container: /containers/<name><path>; done's data is the slot. */
+/* About its container: /containers/<name><path>; done's data is the slot. */
 int docker_slot_call(struct docker_slot *s, const char *method, const char *path,
 	const struct cJSON *body,
 	void (*done)(void *data, int status, const struct cJSON *json, const struct err *err),
@@ -94,9 +94,7 @@ void docker_exit_read(const struct cJSON *inspected, struct line_exit *ret);
 
 /* The slot is of no use any more: finds out how the container ended and tells the watcher, once. */
 void docker_slot_gone(struct docker_slot *s, const struct err *why);
-
-/* How the container ends is watched from now on. */
-void docker_slot_wait(struct docker_slot *s);
+void docker_slot_wait(struct docker_slot *s); /* how the container ends is watched from now on */
 void docker_slot_ended_timer(struct timer *t);
 int docker_slot_listen(struct docker_slot *s, struct err *err);
 const struct config_spec *docker_spec_find(const struct config *config, const char *name);
@@ -117,13 +115,15 @@ void docker_kept_drop(struct docker_slot *s);
 
 /* docker_line.c */
 struct docker_line *docker_line_find(struct docker_slot *s, int64_t number);
-/* A line that runs already. */
+/* A line that runs already; then one that nobody knows of, which is ended. */
 struct docker_line *docker_line_adopt(struct docker_slot *s, unsigned number, const char *key);
-/* One that runs and that nobody knows of: it is ended. */
 void docker_line_end_stray(struct docker_slot *s, unsigned number);
 void docker_line_ended(struct docker_line *l, const struct line_exit *exit);
 
 int docker_line_start(struct slot *s, const struct line_start *start, struct err *err);
+int docker_line_revive(
+	struct slot *s, const struct line_start *start, int64_t park, struct err *err);
+void docker_park_release(struct slot *s, int64_t park);
 int docker_line_signal(struct slot *s, unsigned line, int signo, struct err *err);
 int docker_line_kill(struct slot *s, unsigned line, struct err *err);
 bool docker_fits(struct engine *e, const struct kernelspec *spec, const struct cJSON *env);

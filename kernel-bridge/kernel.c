@@ -3,6 +3,7 @@
 #include "kernel-bridge/kernel_interrupt.h"
 #include "kernel-bridge/kernel_launch.h"
 #include "kernel-bridge/kernel_pool.h"
+#include "kernel-bridge/kernel_revive.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -121,8 +122,9 @@ static void on_start_timeout(struct timer *t)
 
 static void start_line(struct kernel *k)
 {
+	k->line = ++k->last_line;
 	struct line_start start = {
-		.line = ++k->line,
+		.line = k->line,
 		.kernel_id = k->unowned ? "" : k->id,
 		.spec = k->spec,
 		.env = k->env,
@@ -166,6 +168,8 @@ static void on_started(void *data, unsigned line, const struct endpoints *endpoi
 	struct kernel *k = data;
 	struct err err;
 
+	if (kernel_revival_started(k, line, endpoints, pid))
+		return;
 	if (line != k->line && k->slot->engine->ops->kill_line(k->slot, line, &err) < 0)
 		log_debug(&k->log, "kill_failed line=%u why=%s", line, err.text);
 	if (line != k->line || !k->alive || k->channels)
@@ -182,7 +186,7 @@ static void on_start_failed(void *data, unsigned line, const struct err *err)
 {
 	struct kernel *k = data;
 
-	if (line != k->line || !k->alive)
+	if (kernel_revival_failed(k, line, err) || line != k->line || !k->alive)
 		return;
 	k->alive = false;
 	if (k->wish == WISH_RUN)
@@ -226,6 +230,10 @@ struct slot_watcher kernel_slot_watcher(struct kernel *k)
 		.on_handed_over = kernel_on_handed_over,
 		.on_report = on_report,
 		.on_ask = on_ask,
+		.on_parked = kernel_on_parked,
+		.on_unparked = kernel_on_unparked,
+		.on_not_parked = kernel_on_not_parked,
+		.on_revived = kernel_on_revived,
 		.data = k,
 	};
 }
@@ -244,8 +252,11 @@ void kernel_begin(struct kernel *k)
 
 void kernel_drop_slot(struct kernel *k)
 {
-	struct slot *slot = TAKE(k->slot);
+	struct slot *slot;
 
+	kernel_revival_cancel(k, E_GONE, "the kernel's container is gone");
+	kernel_parks_drop(k);
+	slot = TAKE(k->slot);
 	k->warm = k->slot_gone = k->alive = false;
 	kernel_launch_over(k);
 	if (!slot)
@@ -271,6 +282,7 @@ static void kernel_init(struct kernel *k, struct bridge *b, const struct kernel_
 	list_init(&k->restarts);
 	(void)copy_text(k->asker, sizeof(k->asker), b->session, strlen(b->session)); /* fits */
 	kernel_adopt_init(k);
+	kernel_parks_init(k);
 	kernel_launch_init(k);
 	timer_init(&k->start_timer, on_start_timeout);
 	kernel_ready_init(k);
@@ -289,10 +301,12 @@ void kernel_free(struct kernel *k)
 		&k->gate_timer, &k->step_timer, &k->deadline_timer, &k->free_timer};
 
 	assert(!k->slot && !k->channels && k->n_removing == 0 && list_empty(&k->restarts));
+	assert(!k->revival);
 	for (size_t i = 0; i < ARRAY_LEN(timers); i++)
 		timer_stop(kernel_clock(k), timers[i]);
 	kernel_drop_kept(k);
 	kernel_adopt_drop(k);
+	kernel_parks_drop(k);
 	kernel_launch_over(k);
 	list_remove(&k->link);
 	struct bridge *b = k->bridge;

@@ -1,6 +1,7 @@
 /* Kernels that outlive a gateway: left by one, taken up by the next with what they kept. */
 #include "kernel-bridge/kernel_adopt.h"
 #include "kernel-bridge/kernel_pool.h"
+#include "kernel-bridge/kernel_revive.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -24,6 +25,7 @@ struct cJSON *kernel_record(const struct kernel *k)
 	row = cJSON_CreateObject();
 	cJSON_AddItemToObject(row, "slot", slot);
 	cJSON_AddNumberToObject(row, "line", k->line);
+	cJSON_AddNumberToObject(row, "last_line", k->last_line);
 	cJSON_AddBoolToObject(row, "handed_over", k->handed > 0);
 	cJSON_AddStringToObject(row, "key", k->key);
 	cJSON_AddStringToObject(row, "routing_id", k->routing_id);
@@ -71,13 +73,17 @@ static bool read_text(const struct cJSON *row, const char *name, char *to, size_
 static int read_row(struct kernel *k, const struct cJSON *row, struct err *err)
 {
 	const struct cJSON *line = cJSON_GetObjectItemCaseSensitive(row, "line");
+	const struct cJSON *last = cJSON_GetObjectItemCaseSensitive(row, "last_line");
 
 	if (!cJSON_IsNumber(line) || line->valuedouble < 0 || line->valuedouble > 1e9 ||
 		!read_text(row, "key", k->key, sizeof(k->key)) ||
 		!read_text(row, "routing_id", k->routing_id, sizeof(k->routing_id)) ||
 		!read_text(row, "asker", k->asker, sizeof(k->asker)))
 		return err_set(err, E_INVALID, "what was written down of the kernel is malformed");
-	k->line = (unsigned)line->valueint;
+	k->line = k->last_line = (unsigned)line->valueint;
+	if (cJSON_IsNumber(last) && last->valuedouble > line->valuedouble &&
+		last->valuedouble <= 1e9)
+		k->last_line = (unsigned)last->valueint;
 	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "handed_over")))
 		k->handed = k->line;
 	return 0;
@@ -149,6 +155,7 @@ bool kernel_leave(struct kernel *k)
 	cJSON_Delete(row);
 	if (!can)
 		return false;
+	kernel_revival_cancel(k, E_UNAVAILABLE, "the gateway is ending");
 	kernel_disconnect(k);
 	k->slot = NULL;
 	slot->engine->ops->leave(slot);

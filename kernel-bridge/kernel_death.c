@@ -3,6 +3,7 @@
 #include "kernel-bridge/kernel_launch.h"
 #include "kernel-bridge/kernel_interrupt.h"
 #include "kernel-bridge/kernel_pool.h"
+#include "kernel-bridge/kernel_revive.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -183,16 +184,17 @@ void kernel_fail_later(struct kernel *k, const char *why)
 void kernel_on_exit(void *data, unsigned line, const struct line_exit *exit)
 {
 	struct kernel *k = data;
-	struct kernel_death death;
+	struct kernel_death death = death_of(k, exit);
+	struct err err;
 
-	if (line != k->line || !k->alive)
+	err_set(&err, E_GONE, "%s", death.text);
+	if (kernel_revival_failed(k, line, &err) || line != k->line || !k->alive)
 		return;
 	k->alive = false;
 	if (k->wish != WISH_RUN) {
 		kernel_wish_next(k);
 		return;
 	}
-	death = death_of(k, exit);
 	kernel_dies(k, &death);
 }
 
@@ -202,6 +204,7 @@ void kernel_on_gone(void *data, const struct line_exit *exit, const struct err *
 	struct kernel_death death;
 	bool was_alive = k->alive;
 
+	kernel_revival_cancel(k, E_GONE, "the kernel's container is gone");
 	k->alive = k->warm = false;
 	k->slot_gone = true;
 	if (k->wish != WISH_RUN) {

@@ -1,5 +1,4 @@
-/* What the files of one kernel share (kernel.c life and state, kernel_ready.c messages and
- * readiness, kernel_death.c, kernel_end.c restart and end, kernel_interrupt.c). Loop thread. */
+/* What the files of one kernel share. Loop thread. */
 #ifndef COPPICE_BRIDGE_KERNEL_INTERNAL_H
 #define COPPICE_BRIDGE_KERNEL_INTERNAL_H
 
@@ -36,8 +35,11 @@ struct kernel {
 	bool slot_gone;	   /* it went away by itself and is to be removed */
 	size_t n_removing; /* slots that the engine is removing */
 
-	unsigned line; /* the last that was asked for in this slot */
-	bool alive;    /* it was asked for and is not known to have ended */
+	unsigned line;		 /* the one that is the kernel */
+	unsigned last_line;	 /* the greatest number that was used in this slot */
+	bool alive;		 /* line was asked for and is not known to have ended */
+	struct list parks;	 /* kernel_revive.c: of the slot */
+	struct revival *revival; /* a line that is to take its place, or NULL */
 	long pid;
 	char key[SIGN_KEY_SIZE];
 	char routing_id[ROUTING_ID_SIZE];
@@ -47,7 +49,7 @@ struct kernel {
 
 	struct jmsg *reply; /* kernel_info_reply, until ready */
 	bool heard;	    /* something came on iopub */
-	bool stdin_up;	    /* connected, or not waited for any more */
+	bool stdin_up;	    /* connected, or not waited for */
 	bool ready;	    /* of the line whose channels are open */
 	uint64_t nudge_ms;
 	unsigned n_nudges;
@@ -131,7 +133,7 @@ void kernel_answer_later(struct clock *clock, void (*cb)(void *data, const struc
 void kernel_ready_init(struct kernel *k);
 int kernel_connect(struct kernel *k, const struct endpoints *endpoints, struct err *err);
 void kernel_disconnect(struct kernel *k);
-
+void kernel_listen(struct kernel *k); /* to k->channels, whoever opened them */
 void kernel_become_ready(struct kernel *k);
 
 /* kernel_death.c */
@@ -140,12 +142,10 @@ void kernel_on_gone(void *data, const struct line_exit *exit, const struct err *
 void kernel_on_exit(void *data, unsigned line, const struct line_exit *exit);
 /* The line did not come to be ready; from the loop. */
 void kernel_fail(struct kernel *k, const char *why);
-/* The same, from within a call. */
-void kernel_fail_later(struct kernel *k, const char *why);
+void kernel_fail_later(struct kernel *k, const char *why); /* from within a call */
 /* The line is dead: its last output, then the watcher is told. */
 void kernel_dies(struct kernel *k, const struct kernel_death *death);
-/* Forgets a death that was not told yet. */
-void kernel_death_cancel(struct kernel *k);
+void kernel_death_cancel(struct kernel *k); /* of one that was not told yet */
 /* While dying: something was read. */
 void kernel_death_postpone(struct kernel *k);
 

@@ -54,7 +54,7 @@ static void wait_in_order(struct kernel *k)
 
 int kernel_launch(struct kernel *k, struct err *err)
 {
-	k->line = 0;
+	k->line = k->last_line = 0;
 	k->warm = k->slot_gone = k->limited = false;
 	if (is_free(k->bridge))
 		return launch_now(k, err);

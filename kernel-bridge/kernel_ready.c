@@ -225,13 +225,26 @@ void kernel_ready_init(struct kernel *k)
 	timer_init(&k->stdin_timer, on_stdin_late);
 }
 
-int kernel_connect(struct kernel *k, const struct endpoints *endpoints, struct err *err)
+static struct channels_watcher channels_watcher(struct kernel *k)
 {
-	const struct channels_watcher watcher = {.on_frames = on_frames,
+	return (struct channels_watcher){.on_frames = on_frames,
 		.on_turn = on_turn,
 		.on_lost = on_lost,
 		.on_link = on_link,
 		.data = k};
+}
+
+void kernel_listen(struct kernel *k)
+{
+	const struct channels_watcher watcher = channels_watcher(k);
+
+	channels_watch(k->channels, &watcher);
+	channels_hold(k->channels, k->held);
+}
+
+int kernel_connect(struct kernel *k, const struct endpoints *endpoints, struct err *err)
+{
+	const struct channels_watcher watcher = channels_watcher(k);
 	const struct channels_open open = {.endpoints = endpoints,
 		.routing_id = k->routing_id,
 		.max_message_bytes =

@@ -36,6 +36,8 @@ static const struct err_row err_rows[] = {
 	{E_CAPACITY, "over_capacity", 503, "OverCapacity"},
 	{E_QUEUE_TIMEOUT, "queue_timeout", 503, "QueueTimeout"},
 	{E_ENGINE_DOWN, "engine_down", 503, "EngineDown"},
+	{E_STALE, "stale", 409, "Stale"},
+	{E_PARTIAL, "partial", 409, "Partial"},
 };
 
 static const struct err_row *err_row(int code)

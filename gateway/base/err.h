@@ -28,6 +28,8 @@ enum err_code {
 	E_CAPACITY = -19,      /* 503: a limit of ours is reached */
 	E_QUEUE_TIMEOUT = -20, /* 503: waited for a place in vain */
 	E_ENGINE_DOWN = -21,   /* 503: the container engine does not answer */
+	E_STALE = -22,	       /* 409: what the caller knows is not how it is any more */
+	E_PARTIAL = -23,       /* 409: less is to be had than was asked for */
 };
 
 struct err {

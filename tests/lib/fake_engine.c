@@ -26,161 +26,11 @@ static struct fake_engine *engine_of(struct slot *s)
 	return CONTAINER_OF(s, struct fake_slot, slot)->engine;
 }
 
-/* ---- scripted kernel ---- */
-
-static void *bind_socket(struct script_kernel *k, struct fake_engine *e, enum channel c)
-{
-	static const int zero = 0;
-	static const int one = 1;
-	static const int linger_ms = 60000; /* what was sent before the end arrives */
-	char *address = k->endpoints.address[c];
-	void *s = zmq_socket(e->zmq, c == CHANNEL_IOPUB ? ZMQ_PUB : ZMQ_ROUTER);
-
-	zmq_setsockopt(s, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
-	zmq_setsockopt(s, ZMQ_SNDHWM, &zero, sizeof(zero));
-	if (c != CHANNEL_IOPUB) /* as ipykernel: who comes back with the same id is the one */
-		zmq_setsockopt(s, ZMQ_ROUTER_HANDOVER, &one, sizeof(one));
-	if (k->script.curve) {
-		zmq_setsockopt(s, ZMQ_CURVE_SERVER, &one, sizeof(one));
-		zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, k->endpoints.curve_secret, 41);
-	}
-	snprintf(address, ENDPOINT_SIZE, "ipc://%s/%u-%s", e->dir, e->serial, channel_name(c));
-	if (!(c == CHANNEL_STDIN && k->script.deaf_stdin) && zmq_bind(s, address) < 0)
-		abort();
-	return s;
-}
-
-void script_listen_stdin(struct script_kernel *k)
-{
-	if (zmq_bind(k->socket[CHANNEL_STDIN], k->endpoints.address[CHANNEL_STDIN]) < 0)
-		abort();
-}
-
-static struct script_kernel *script_new(struct fake_engine *e, unsigned line, const char *key)
-{
-	struct script_kernel *k = xcalloc(1, sizeof(*k));
-	struct err err;
-
-	k->script = e->script;
-	k->line = line;
-	if (k->script.curve &&
-		zmq_curve_keypair(k->endpoints.curve_public, k->endpoints.curve_secret) < 0)
-		abort();
-	e->serial++;
-	for (int c = 0; c < CHANNEL_COUNT; c++)
-		k->socket[c] = bind_socket(k, e, (enum channel)c);
-	snprintf(k->endpoints.key, sizeof(k->endpoints.key), "%s", key);
-	k->endpoints.trusted_hwm = !e->script.foreign;
-	if (sign_init(&k->sign, key, &err) < 0)
-		abort();
-	return k;
-}
-
-static void script_free(struct script_kernel *k)
-{
-	if (!k)
-		return;
-	for (int c = 0; c < CHANNEL_COUNT; c++) {
-		if (k->socket[c])
-			zmq_close(k->socket[c]);
-		jmsg_unref(k->last[c]);
-	}
-	sign_done(&k->sign);
-	free(k);
-}
-
-void script_send_raw(
-	struct script_kernel *k, enum channel channel, const struct bytes *frames, size_t n)
-{
-	const char *ident = channel == CHANNEL_IOPUB ? "topic" : k->last_ident[channel];
-
-	zmq_send(k->socket[channel], ident, strlen(ident), ZMQ_SNDMORE);
-	for (size_t i = 0; i < n; i++)
-		zmq_send(k->socket[channel], frames[i].data, frames[i].len,
-			i + 1 < n ? ZMQ_SNDMORE : 0);
-}
-
-void script_send(struct script_kernel *k, enum channel channel, const char *msg_type,
-	const struct jmsg *parent, const char *content)
-{
-	AUTO(jmsg_unrefp) struct jmsg *m = NULL;
-	struct wire_head head;
-	struct err err;
-
-	if (jmsg_make(channel, msg_type, "kernel-session", parent, content, &m, &err) < 0)
-		abort();
-	wire_encode(&k->sign, m, &head);
-	script_send_raw(k, channel, head.frames, WIRE_HEAD);
-}
-
-static void answer_info(struct script_kernel *k, enum channel c, const struct jmsg *request)
-{
-	k->infos++;
-	if (k->script.mute || (c == CHANNEL_CONTROL && k->script.mute_control))
-		return;
-	if (!k->script.deaf_iopub)
-		script_send(k, CHANNEL_IOPUB, "status", request, "{\"execution_state\":\"busy\"}");
-	script_send(k, c, "kernel_info_reply", request, "{\"status\":\"ok\"}");
-	if (!k->script.deaf_iopub)
-		script_send(k, CHANNEL_IOPUB, "status", request, "{\"execution_state\":\"idle\"}");
-}
-
-static void take(struct script_kernel *k, enum channel c, struct jmsg *m)
-{
-	if (strcmp(m->msg_type, "kernel_info_request") == 0) {
-		answer_info(k, c, m);
-		return;
-	}
-	jmsg_unref(k->last[c]);
-	k->last[c] = jmsg_ref(m);
-	k->requests[c]++;
-	if (strcmp(m->msg_type, "shutdown_request") == 0 && !k->script.rude)
-		k->wants_exit = true;
-	if (strcmp(m->msg_type, "interrupt_request") == 0 && !k->script.ignores_interrupt)
-		script_send(k, c, "interrupt_reply", m, "{\"status\":\"ok\"}");
-}
-
-#define PARTS_MAX 64
-static bool step_channel(struct script_kernel *k, enum channel c)
-{
-	AUTO(jmsg_unrefp) struct jmsg *m = NULL;
-	struct bytes frames[PARTS_MAX];
-	zmq_msg_t parts[PARTS_MAX];
-	struct err err;
-	size_t n = 0;
-	bool more = true;
-
-	while (more && n < PARTS_MAX) {
-		zmq_msg_init(&parts[n]);
-		if (zmq_msg_recv(&parts[n], k->socket[c], ZMQ_DONTWAIT) < 0)
-			return false;
-		more = zmq_msg_more(&parts[n]);
-		frames[n] = (struct bytes){zmq_msg_data(&parts[n]), zmq_msg_size(&parts[n])};
-		n++;
-	}
-	snprintf(k->last_ident[c], sizeof(k->last_ident[c]), "%.*s", (int)frames[0].len,
-		(const char *)frames[0].data);
-	if (c == CHANNEL_HB) {
-		k->beats++;
-	} else {
-		if (wire_decode(&k->sign, c, frames, n, &m, &err) < 0)
-			abort();
-		take(k, c, m);
-	}
-	while (n > 0)
-		zmq_msg_close(&parts[--n]);
-	return true;
-}
-
 bool fake_engine_step(struct fake_engine *e)
 {
-	static const enum channel order[] = {
-		CHANNEL_CONTROL, CHANNEL_SHELL, CHANNEL_STDIN, CHANNEL_HB};
-	bool any = false;
+	bool any = script_step(e->kernel);
 
-	for (size_t i = 0; i < ARRAY_LEN(order); i++)
-		while (e->kernel && step_channel(e->kernel, order[i]))
-			any = true;
+	any = script_step(e->second) || any;
 	if (e->kernel && e->kernel->wants_exit)
 		fake_engine_exit(e, &(struct line_exit){.known = true});
 	return any;
@@ -262,15 +112,30 @@ static void drop_words(struct fake_engine *e, const struct fake_slot *s)
 
 void fake_engine_exit(struct fake_engine *e, const struct line_exit *exit)
 {
+	struct word *w = e->tells_nothing ? NULL : say(e->slot, SAY_EXIT);
+
+	if (w)
+		w->exit = *exit;
 	/* The sockets go down with the process; what is in the pipes arrives. */
 	script_free(TAKE(e->kernel));
-	if (!e->tells_nothing)
-		say(e->slot, SAY_EXIT)->exit = *exit;
+	e->kernel = TAKE(e->second);
+	if (e->kernel)
+		e->slot->line = e->kernel->line;
+}
+
+void fake_engine_exit_second(struct fake_engine *e, const struct line_exit *exit)
+{
+	struct word *w = say(e->slot, SAY_EXIT);
+
+	w->exit = *exit;
+	w->line = e->second->line;
+	script_free(TAKE(e->second));
 }
 
 void fake_engine_lose_slot(struct fake_engine *e)
 {
 	script_free(TAKE(e->kernel));
+	script_free(TAKE(e->second));
 	say(e->slot, SAY_GONE);
 }
 
@@ -357,7 +222,9 @@ static int fake_kill_line(struct slot *slot, unsigned line, struct err *err)
 	if (faulty(e, err))
 		return E_ENGINE;
 	e->killed++;
-	if (!e->hangs_kill && e->kernel && e->kernel->line == line)
+	if (e->second && e->second->line == line)
+		fake_engine_exit_second(e, &(struct line_exit){.known = true, .signal = SIGKILL});
+	else if (!e->hangs_kill && e->kernel && e->kernel->line == line)
 		fake_engine_exit(e, &(struct line_exit){.known = true, .signal = SIGKILL});
 	return 0;
 }
@@ -372,6 +239,7 @@ static void fake_remove(struct slot *slot, void (*cb)(void *data), void *data)
 	if (e->slot == s) {
 		e->slot = NULL;
 		script_free(TAKE(e->kernel));
+		script_free(TAKE(e->second));
 	}
 	w->cb = cb;
 	w->data = data;
@@ -505,6 +373,62 @@ static int fake_hand_over(struct slot *slot, const struct line_start *start, str
 	return 0;
 }
 
+static int fake_revive(
+	struct slot *slot, const struct line_start *start, int64_t park, struct err *err)
+{
+	struct fake_engine *e = engine_of(slot);
+	struct fake_slot *s = CONTAINER_OF(slot, struct fake_slot, slot);
+	struct script_kernel *k;
+
+	if (faulty(e, err))
+		return E_ENGINE;
+	e->revived++;
+	e->park = park;
+	note_start(e, start);
+	k = script_new(e, start->line, start->key);
+	if (!e->hangs_start) {
+		struct word *w = say(s, SAY_STARTED);
+
+		w->line = start->line;
+		w->endpoints = k->endpoints;
+	}
+	if (e->kernel) {
+		e->second = k;
+	} else {
+		e->kernel = k;
+		s->line = start->line;
+	}
+	return 0;
+}
+
+static void fake_release(struct slot *slot, int64_t park)
+{
+	engine_of(slot)->released = park;
+}
+
+void fake_engine_parks(struct fake_engine *e, int64_t park, const char *msg_id, const char *text)
+{
+	const struct slot_watcher *w = &e->slot->slot.watcher;
+	const struct slot_parked parked = {
+		.park = park, .msg_id = msg_id, .text = {(const uint8_t *)text, strlen(text)}};
+
+	w->on_parked(w->data, &parked);
+}
+
+void fake_engine_unparks(struct fake_engine *e, int64_t park)
+{
+	const struct slot_watcher *w = &e->slot->slot.watcher;
+
+	w->on_unparked(w->data, park, "thinned");
+}
+
+void fake_engine_says_revived(struct fake_engine *e, unsigned line, const char *text)
+{
+	const struct slot_watcher *w = &e->slot->slot.watcher;
+
+	w->on_revived(w->data, line, (struct bytes){(const uint8_t *)text, strlen(text)});
+}
+
 static void fake_limit(struct slot *slot)
 {
 	engine_of(slot)->limited++;
@@ -554,6 +478,7 @@ static void fake_close(struct engine *engine, void (*cb)(void *data), void *data
 	struct fake_engine *e = CONTAINER_OF(engine, struct fake_engine, engine);
 
 	script_free(e->kernel);
+	script_free(e->second);
 	zmq_ctx_term(e->zmq);
 	remove_dir(e->dir);
 	free(e);
@@ -572,6 +497,8 @@ static const struct engine_ops fake_ops = {
 	.replay = fake_replay,
 	.can_hand_over = fake_can_hand_over,
 	.hand_over = fake_hand_over,
+	.revive = fake_revive,
+	.release = fake_release,
 	.limit = fake_limit,
 	.sweep = fake_sweep,
 	.report = fake_report,

@@ -51,15 +51,18 @@ struct fake_engine {
 	struct list words;	      /* that it is about to say */
 	struct fake_slot *slot;	      /* the last that was launched and not removed */
 	struct script_kernel *kernel; /* of the last line, NULL once it ended */
+	struct script_kernel *second; /* begun from a park beside it; follows it as it ends */
 	bool hangs_launch, hangs_start, hangs_kill, tells_nothing;
 	bool no_pool, hangs_hand_over;
 	enum left left;
 	bool keeps_nothing; /* of an older image: replay is refused */
-	/* The nth call of launch, start, signal, kill_line, hand_over, adopt or replay fails;
-	 * counted down, 0: none. */
+	/* The nth call of launch, start, signal, kill_line, hand_over, adopt, replay or revive
+	 * fails; counted down, 0: none. */
 	int fault;
 	bool fault_met;
 	unsigned launched, started, killed, signals, removed, limited, handed, adopted, replays;
+	unsigned revived;
+	int64_t park, released; /* of the last revive and release */
 	/* As the last line was started or handed over. */
 	char kernel_id[40];
 	char kernel_env[256];
@@ -73,6 +76,11 @@ struct fake_engine *fake_engine_new(const struct bridge_env *env);
 bool fake_engine_step(struct fake_engine *e);
 /* The present line ends by itself. */
 void fake_engine_exit(struct fake_engine *e, const struct line_exit *exit);
+void fake_engine_exit_second(struct fake_engine *e, const struct line_exit *exit);
+/* Something is parked in the slot, or not any more; a line says what it is. At once. */
+void fake_engine_parks(struct fake_engine *e, int64_t park, const char *msg_id, const char *text);
+void fake_engine_unparks(struct fake_engine *e, int64_t park);
+void fake_engine_says_revived(struct fake_engine *e, unsigned line, const char *text);
 /* The container goes away by itself. */
 void fake_engine_lose_slot(struct fake_engine *e);
 
@@ -82,6 +90,12 @@ void fake_engine_keeps(struct fake_engine *e, enum channel channel, const struct
 void fake_engine_keeps_raw(struct fake_engine *e, enum channel channel, struct bytes all);
 void fake_engine_kept_end(struct fake_engine *e, int64_t lost);
 
+/* ---- fake_script.c ---- */
+
+struct script_kernel *script_new(struct fake_engine *e, unsigned line, const char *key);
+void script_free(struct script_kernel *k);
+/* Takes what came and answers. NULL does nothing. */
+bool script_step(struct script_kernel *k);
 /* Sends on iopub, or as an answer to the last request of another channel. parent may be NULL. */
 void script_send(struct script_kernel *k, enum channel channel, const char *msg_type,
 	const struct jmsg *parent, const char *content);

@@ -39,7 +39,8 @@ struct fixture {
 	int peer;	/* the supervisor's end of ctl */
 	unsigned begin; /* a line to start as soon as it is warm */
 
-	int64_t asked;
+	int64_t asked, park;
+	unsigned parked, unparked, not_parked, revived;
 	unsigned asks, reports, warm, started, exits, gone, kept, kept_ends, removed, closed,
 		deleted;
 	unsigned line;
@@ -131,6 +132,39 @@ static void on_ask(void *data, unsigned line, int64_t id, const char *what, cons
 	(void)snprintf(fx->bytes, sizeof fx->bytes, "%s %s", what, about);
 }
 
+static void on_parked(void *data, const struct slot_parked *parked)
+{
+	struct fixture *fx = data;
+	fx->parked++;
+	fx->park = parked->park;
+	(void)snprintf(fx->bytes, sizeof fx->bytes, "%s %.*s", parked->msg_id,
+		(int)parked->text.len, (const char *)parked->text.data);
+}
+
+static void on_unparked(void *data, int64_t park, const char *reason)
+{
+	struct fixture *fx = data;
+	fx->unparked++;
+	fx->park = park;
+	(void)snprintf(fx->bytes, sizeof fx->bytes, "%s", reason);
+}
+
+static void on_not_parked(void *data, unsigned line, const char *msg_id, const char *reason)
+{
+	struct fixture *fx = data;
+	fx->not_parked++;
+	fx->line = line;
+	(void)snprintf(fx->bytes, sizeof fx->bytes, "%s %s", msg_id, reason);
+}
+
+static void on_revived(void *data, unsigned line, struct bytes text)
+{
+	struct fixture *fx = data;
+	fx->revived++;
+	fx->line = line;
+	(void)snprintf(fx->bytes, sizeof fx->bytes, "%.*s", (int)text.len, (const char *)text.data);
+}
+
 static void count(void *data)
 {
 	++*(unsigned *)data;
@@ -216,6 +250,10 @@ static int adopt(struct fixture *fx, const char *name, long pid, struct err *err
 		.on_kept_end = on_kept_end,
 		.on_report = on_report,
 		.on_ask = on_ask,
+		.on_parked = on_parked,
+		.on_unparked = on_unparked,
+		.on_not_parked = on_not_parked,
+		.on_revived = on_revived,
 		.data = fx};
 	cJSON *row = cJSON_CreateObject();
 	cJSON_AddStringToObject(row, "slot", name);
