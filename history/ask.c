@@ -220,11 +220,27 @@ static void add_ends(struct db_rows *rows, cJSON *object)
 		cJSON_AddRawToObject(object, "exit", db_text(rows, COLUMN_EXIT));
 }
 
-/* Nothing but the code is kept of a state yet. */
-static void add_fidelity(cJSON *object)
+/* A line each: "exact MSG_ID". */
+const char *asker_parked(const struct asker *a, const char *msg_id)
 {
-	cJSON_AddStringToObject(object, "fidelity", "code-only");
-	cJSON_AddArrayToObject(object, "restorable_by");
+	size_t len = strlen(msg_id);
+	for (const char *at = a->parked; at && *at && len > 0;) {
+		size_t word = strcspn(at, " \n"), line = strcspn(at, "\n");
+		if (line == word + 1 + len && memcmp(at + word + 1, msg_id, len) == 0)
+			return *at == 'e' ? "exact" : "partial";
+		at += line + (at[line] ? 1 : 0);
+	}
+	return NULL;
+}
+
+/* A state is kept as long as a process that was in it stands by; else nothing but the code is. */
+static void add_fidelity(const struct asker *a, const char *msg_id, cJSON *object)
+{
+	const char *parked = asker_parked(a, msg_id);
+	cJSON_AddStringToObject(object, "fidelity", parked ? parked : "code-only");
+	cJSON *ways = cJSON_AddArrayToObject(object, "restorable_by");
+	if (parked)
+		cJSON_AddItemToArray(ways, cJSON_CreateString("parked"));
 	cJSON_AddStringToObject(object, "replay", "unknown");
 }
 
@@ -247,7 +263,7 @@ static cJSON *node_object(struct asker *a, const char *history, struct db_rows *
 	(void)snprintf(
 		ms, sizeof ms, "%lld.%03lld", (long long)(us / 1000), (long long)(us % 1000));
 	cJSON_AddRawToObject(o, "duration_ms", ms);
-	add_fidelity(o);
+	add_fidelity(a, db_text(rows, COLUMN_MSG_ID), o);
 	add_counts(rows, o);
 	add_text_or_null(o, "msg_id", db_text(rows, COLUMN_MSG_ID));
 	cJSON_AddBoolToObject(o, "silent", db_number(rows, COLUMN_SILENT) != 0);
@@ -426,18 +442,21 @@ static int splice_cost(struct node_files *f, struct buf *ret_json, struct err *e
 	return 0;
 }
 
-static void add_report(cJSON *object, bool is_root)
+static void add_report(cJSON *object, bool is_root, const char *parked)
 {
+	const char *note = parked ? "The state itself stands by in the kernel's container: "
+				    "`checkout` goes back to it and tells what of it is lost. "
+				    "Working files are not put back."
+				  : "Code, outputs and what kind of variables there were "
+				    "are kept; what they held and working files of this "
+				    "node are not.";
 	cJSON *report = cJSON_AddObjectToObject(object, "report");
-	cJSON_AddStringToObject(report, "fidelity", "code-only");
+	cJSON_AddStringToObject(report, "fidelity", parked ? parked : "code-only");
 	cJSON_AddArrayToObject(report, "lost");
 	cJSON_AddArrayToObject(report, "approximate");
 	cJSON *notes = cJSON_AddArrayToObject(report, "notes");
 	if (!is_root)
-		cJSON_AddItemToArray(notes,
-			cJSON_CreateString("Code, outputs and what kind of variables there were "
-					   "are kept; what they held and working files of this "
-					   "node are not."));
+		cJSON_AddItemToArray(notes, cJSON_CreateString(note));
 }
 
 /* The object without its closing brace. */
@@ -447,7 +466,7 @@ static int put_node_head(struct asker *a, const char *history, struct db_rows *r
 	AUTO(tree_freep) cJSON *object = node_object(a, history, rows);
 	bool is_root = strcmp(db_text(rows, COLUMN_KIND), "root") == 0;
 	cJSON_AddArrayToObject(object, "files");
-	add_report(object, is_root);
+	add_report(object, is_root, asker_parked(a, db_text(rows, COLUMN_MSG_ID)));
 	cJSON_AddStringToObject(object, "environment", db_text(rows, COLUMN_ENVIRONMENT));
 	cJSON_AddNullToObject(object, "messages_url"); /* raw messages are not kept */
 	int status = print(object, ret_json, err);
@@ -526,6 +545,7 @@ static int answer_repository(
 int asker_answer(struct asker *a, const struct history_question *question, struct buf *ret_json,
 	struct err *err)
 {
+	a->parked = question->parked;
 	switch (question->what) {
 	case HISTORY_LIST:
 		return answer_list(a, question, ret_json, err);
@@ -541,6 +561,8 @@ int asker_answer(struct asker *a, const struct history_question *question, struc
 		return answer_diff(a, question, ret_json, err);
 	case HISTORY_IMPORT:
 		break; /* in slices: lane_ask() */
+	case HISTORY_WAY:
+		return answer_way(a, question, ret_json, err);
 	}
 	return err_set(err, E_INVALID, "a question of no kind");
 }

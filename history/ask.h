@@ -10,12 +10,21 @@
 struct asker {
 	struct db *db;
 	const char *folder;
+	const char *parked; /* the present question's */
 };
 
 int asker_open(struct asker *a, const char *folder, struct err *err);
 void asker_close(struct asker *a);
 /* E_* as history_ask() says them. */
 int asker_answer(struct asker *a, const struct history_question *question, struct buf *ret_json,
+	struct err *err);
+
+/* "exact" or "partial" if that run is among the question's parked ones, else NULL. */
+const char *asker_parked(const struct asker *a, const char *msg_id);
+
+/* ---- way.c ---- */
+
+int answer_way(struct asker *a, const struct history_question *question, struct buf *ret_json,
 	struct err *err);
 
 /* ---- names.c ---- */
@@ -28,6 +37,9 @@ struct history_found {
  */
 int find_history(struct db *db, const struct history_question *question,
 	struct history_found *ret_found, struct err *err);
+/* Where the kernel in question stands. 1: it is that; 0: nothing is recorded. */
+int find_head(struct db *db, const char *history, const struct history_question *question,
+	char ret_node[HISTORY_NODE_SIZE], struct err *err);
 /* As http-api.md names nodes. */
 int find_node(struct db *db, const char *history, const struct history_question *question,
 	char ret_node[HISTORY_NODE_SIZE], struct err *err);

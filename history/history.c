@@ -49,7 +49,7 @@ static struct job *new_job(const struct history_run *run, int64_t came_us)
 	r->environment = or_empty(run->environment);
 	r->owner = or_empty(run->owner);
 	const char **texts[] = {&r->history_id, &r->name, &r->owner, &r->kernel_id, &r->kernelspec,
-		&r->environment, &r->wanted};
+		&r->environment, &r->wanted, &r->at, &r->branch};
 	job->text = copy_texts(texts, ARRAY_LEN(texts));
 	job->came_us = came_us;
 	list_init(&job->link);
@@ -62,7 +62,7 @@ static struct asking *new_asking(const struct history_question *question)
 	struct history_question *q = &asking->question;
 	*q = *question;
 	const char **texts[] = {&q->owner, &q->history, &q->node, &q->kernel_id, &q->cursor, &q->to,
-		&q->format, &q->name};
+		&q->format, &q->name, &q->at, &q->parked};
 	asking->text = copy_texts(texts, ARRAY_LEN(texts));
 	list_init(&asking->link);
 	return asking;

@@ -76,7 +76,12 @@ struct history_run {
 	const char *kernel_id;
 	const char *kernelspec;
 	const char *environment; /* digest of the image or interpreter, "" if unknown */
-	uint64_t epoch; /* grows with each process of the kernel; a new one starts at the root */
+	uint64_t epoch;		 /* grows with each process of the kernel */
+	/* The node at which that process began; NULL or "": the root. Its first run goes on with
+	 * the branch whose tip that is; else it begins `branch`, or main.2, main.3 ... where that
+	 * is NULL, "" or taken. */
+	const char *at, *branch;
+	uint64_t after_version; /* the run's state_version is greater */
 	struct history_source source;
 	void *data; /* for on_recorded */
 };
@@ -95,7 +100,8 @@ enum history_what {
 	HISTORY_REPOSITORY, /* {"path": ...} of the bare repository, for git http-backend */
 	HISTORY_EXPORT,	    /* GET /history/{h}/export: the file's name, a newline, the file */
 	HISTORY_DIFF,	    /* GET /history/{h}/diff: from node to `to` */
-	HISTORY_IMPORT	    /* POST /history/import: a new history; answered as HISTORY_ONE */
+	HISTORY_IMPORT,	    /* POST /history/import: a new history; answered as HISTORY_ONE */
+	HISTORY_WAY	    /* from where kernel_id stands to node, see way.c */
 };
 
 struct history_question {
@@ -104,7 +110,12 @@ struct history_question {
 	const char *history;   /* id, name, or the kernel that is in it; NULL for the list */
 	const char *node;      /* as http-api.md names nodes: id, prefix, branch, HEAD~k, In[7] */
 	const char *kernel_id; /* whose HEAD and In[] are meant; NULL: the one that ran last */
-	const char *cursor;    /* of the last answer's `next`; NULL: from the beginning */
+	/* If it is set: HEAD is where that process of kernel_id stands, as in history_run. */
+	uint64_t epoch;
+	const char *at;
+	/* Of nodes that are parked, "exact MSG_ID" or "partial MSG_ID" in a line each. */
+	const char *parked;
+	const char *cursor; /* of the last answer's `next`; NULL: from the beginning */
 	unsigned limit;
 	bool silent; /* silent executions too */
 	bool brief;  /* a node without its outputs: null */
@@ -125,35 +136,8 @@ struct history_question {
 void history_ask(struct histories *h, const struct history_question *question,
 	void (*cb)(void *data, int status, struct bytes json, const struct err *err), void *data);
 
-/* ---- keeping ---- */
-
-/* cb as in history_ask(); id is a history's, whose owner the caller has looked at. What is asked
- * for waits for what is under way, a packing above all. E_NOT_FOUND, E_BUSY (it is being copied),
- * E_UNAVAILABLE, E_IO. */
-
-/* Packs all of it and drops what nothing leads to: {"freed_bytes": ..., "bytes": ...}. */
-void history_gc(struct histories *h, const char *id,
-	void (*cb)(void *data, int status, struct bytes json, const struct err *err), void *data);
-/* Repository and rows go: {"freed_bytes": ...}. The caller sees to it that no kernel runs in it;
- * E_BUSY: what one ran waits to be recorded. */
-void history_remove(struct histories *h, const char *id,
-	void (*cb)(void *data, int status, struct bytes json, const struct err *err), void *data);
-
-/* ---- without a gateway: each blocks ---- */
-
-struct history_counts {
-	uint64_t histories, nodes;
-};
-
-/* Makes the index anew from the repositories. E_NOT_FOUND: there is no such folder; E_UNAVAILABLE:
- * a gateway has it. What cannot be read is left out and logged. */
-int histories_reindex(const char *folder, const struct log *log, struct history_counts *ret_counts,
-	struct err *err);
-/* Also beside a gateway: fills the new folder `into`, of the same disk, with all repositories, each
- * as it was at one moment, without the index. Objects are second names of the same files. */
-int histories_snapshot(const char *folder, const char *into, size_t *ret_n, struct err *err);
-
-/* A part of it that stands by itself, and needs what is above. */
+/* Parts of it that stand by themselves, and need what is above. */
 #include "history/forgetting.h"
+#include "history/upkeep.h"
 
 #endif

@@ -245,6 +245,15 @@ int index_find_run(struct db *db, const char *history, const char *msg_id,
 	return status == 0 ? read_place(rows, ret_place, err) : status;
 }
 
+int index_find_node(struct db *db, const char *history, const char *node,
+	struct index_place *ret_place, struct err *err)
+{
+	AUTO(db_endp) struct db_rows *rows = NULL;
+	int status = db_ask(db, PLACE "WHERE r.history = ? AND r.node = ?",
+		DB_VALUES(DB_T(history), DB_T(node)), &rows, err);
+	return status == 0 ? read_place(rows, ret_place, err) : status;
+}
+
 int index_find_epoch(struct db *db, const char *history, const char *kernel_id, uint64_t epoch,
 	struct index_place *ret_place, struct err *err)
 {
@@ -290,6 +299,15 @@ int index_find_root(
 	int status = db_ask(db, "SELECT root FROM histories WHERE id = ?", DB_VALUES(DB_T(history)),
 		&rows, err);
 	return status == 0 ? find_node(rows, ret_root, err) : status;
+}
+
+int index_find_was(struct db *db, const char *history, const char *was,
+	char ret_node[HISTORY_NODE_SIZE], struct err *err)
+{
+	AUTO(db_endp) struct db_rows *rows = NULL;
+	int status = db_ask(db, "SELECT node FROM rewritten WHERE history = ? AND was = ?",
+		DB_VALUES(DB_T(history), DB_T(was)), &rows, err);
+	return status == 0 ? find_node(rows, ret_node, err) : status;
 }
 
 int index_find_tip(struct db *db, const char *history, const char *branch,

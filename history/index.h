@@ -80,6 +80,11 @@ int index_find_root(
 	struct db *db, const char *history, char ret_root[HISTORY_NODE_SIZE], struct err *err);
 int index_find_tip(struct db *db, const char *history, const char *branch,
 	char ret_node[HISTORY_NODE_SIZE], struct err *err);
+/* What is known of a node; then the id that it has now, if it was rewritten. */
+int index_find_node(struct db *db, const char *history, const char *node,
+	struct index_place *ret_place, struct err *err);
+int index_find_was(struct db *db, const char *history, const char *was,
+	char ret_node[HISTORY_NODE_SIZE], struct err *err);
 int index_has_node(struct db *db, const char *history, const char *node, struct err *err);
 
 #endif

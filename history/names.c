@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "history/ask.h"
+#include "history/stand.h"
 
 #define CANDIDATES_MAX 8
 
@@ -95,15 +96,31 @@ static int by_last(
 	return status == 0 ? one_node(rows, ret_node, err) : status;
 }
 
-static int by_head(struct db *db, const char *history, const char *kernel_id,
+/* Where the process stands, which has run nothing here yet or was there before. */
+static int by_stand(struct db *db, const char *history, const struct history_question *q,
+	char ret_node[HISTORY_NODE_SIZE], struct err *err)
+{
+	const struct stand of = {history, q->kernel_id, q->epoch, q->at};
+	struct stands stands;
+	int status = stand_find(db, &of, &stands, err);
+	if (status == 0)
+		return index_find_root(db, history, ret_node, err);
+	if (status == 1)
+		memcpy(ret_node, stands.place.node, HISTORY_NODE_SIZE);
+	return status;
+}
+
+int find_head(struct db *db, const char *history, const struct history_question *q,
 	char ret_node[HISTORY_NODE_SIZE], struct err *err)
 {
 	AUTO(db_endp) struct db_rows *rows = NULL;
+	if (q->kernel_id && q->epoch > 0)
+		return by_stand(db, history, q, ret_node, err);
 	int status = db_ask(db,
 		"SELECT node FROM session_states WHERE history = ?1"
 		" AND (?2 IS NULL OR kernel_id = ?2)"
 		" ORDER BY activity_us DESC, state_version DESC LIMIT 1",
-		DB_VALUES(DB_T(history), DB_T(kernel_id)), &rows, err);
+		DB_VALUES(DB_T(history), DB_T(q->kernel_id)), &rows, err);
 	return status == 0 ? one_node(rows, ret_node, err) : status;
 }
 
@@ -198,7 +215,7 @@ static int by_head_name(struct db *db, const char *history, const struct history
 	unsigned long number = 0;
 	if (!is_head && !is_count)
 		return 0;
-	int status = by_head(db, history, question->kernel_id, ret_node, err);
+	int status = find_head(db, history, question, ret_node, err);
 	if (status == 0 && !question->kernel_id)
 		status = by_last(db, history, ret_node, err);
 	if (status != 1 || (is_head && name[4] == '\0'))

@@ -1,4 +1,5 @@
 #include "history/recorder_parts.h"
+#include "history/stand.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,17 +64,23 @@ static int make_root(struct recorder *r, struct open_repo *repo, const struct jo
 	return status;
 }
 
-/* main, main.2, main.3 ... */
-static int new_branch(struct recorder *r, const char *history, char ret_name[HISTORY_BRANCH_SIZE],
-	struct err *err)
+/* The one that is wanted, if there is none of that name; else main, main.2, main.3 ... */
+int place_new_branch(struct db *db, const char *history, const char *wanted,
+	char ret_name[HISTORY_BRANCH_SIZE], struct err *err)
 {
 	char node[HISTORY_NODE_SIZE];
-	(void)snprintf(ret_name, HISTORY_BRANCH_SIZE, "main");
-	for (unsigned k = 2;; k++) {
-		int status = index_find_tip(r->db, history, ret_name, node, err);
+	bool is_name = wanted && *wanted &&
+		       copy_text(ret_name, HISTORY_BRANCH_SIZE, wanted, strlen(wanted));
+	if (!is_name)
+		(void)snprintf(ret_name, HISTORY_BRANCH_SIZE, "main");
+	for (unsigned k = is_name ? 1 : 2;; k++) {
+		int status = index_find_tip(db, history, ret_name, node, err);
 		if (status != 1)
 			return status;
-		(void)snprintf(ret_name, HISTORY_BRANCH_SIZE, "main.%u", k);
+		if (k == 1)
+			(void)snprintf(ret_name, HISTORY_BRANCH_SIZE, "main");
+		else
+			(void)snprintf(ret_name, HISTORY_BRANCH_SIZE, "main.%u", k);
 	}
 }
 
@@ -84,7 +91,7 @@ static int at_root(struct recorder *r, struct open_repo *repo, const struct job 
 	if (status == 0)
 		status = make_root(r, repo, job, place->parent, err);
 	if (status >= 0)
-		status = new_branch(r, repo->id, place->branch, err);
+		status = place_new_branch(r->db, repo->id, NULL, place->branch, err);
 	place->at.n = 1;
 	return status;
 }
@@ -95,7 +102,7 @@ static int at_node(struct recorder *r, struct open_repo *repo, const struct inde
 	memcpy(place->parent, found->node, sizeof place->parent);
 	place->at.n = found->n + 1;
 	if (strcmp(found->node, found->tip) != 0)
-		return new_branch(r, repo->id, place->branch, err);
+		return place_new_branch(r->db, repo->id, place->at.run->branch, place->branch, err);
 	memcpy(place->branch, found->branch, sizeof place->branch);
 	memcpy(place->tip, found->tip, sizeof place->tip);
 	return 0;
@@ -105,18 +112,16 @@ int place_find(struct recorder *r, struct open_repo *repo, const struct job *job
 	struct place *ret_place, struct err *err)
 {
 	const struct history_run *run = &job->run;
-	struct index_place state = {0}, last;
-	bool here = false;
+	const struct stand of = {repo->id, run->kernel_id, run->epoch, run->at};
+	struct stands stands;
 	*ret_place = (struct place){.at = {.run = run}};
-	int known = index_find_state(r->db, repo->id, run->kernel_id, &state, &here, err);
-	if (known < 0)
-		return known;
-	ret_place->at.state_version = state.state_version + 1;
-	if (known == 1 && here && state.epoch == run->epoch)
-		return at_node(r, repo, &state, ret_place, err);
-	int status = index_find_epoch(r->db, repo->id, run->kernel_id, run->epoch, &last, err);
+	int status = stand_find(r->db, &of, &stands, err);
 	if (status < 0)
 		return status;
-	return status == 1 ? at_node(r, repo, &last, ret_place, err)
+	uint64_t version = stands.state_version;
+	if (version < run->after_version)
+		version = run->after_version;
+	ret_place->at.state_version = version + 1;
+	return status == 1 ? at_node(r, repo, &stands.place, ret_place, err)
 			   : at_root(r, repo, job, ret_place, err);
 }

@@ -69,6 +69,9 @@ struct place {
 
 /* Which history the job goes to: sets its run's history_id, and the name of one that begins. */
 int place_history(struct recorder *r, struct job *job, struct err *err);
+/* A name for a branch that begins: wanted, if it is one and free. */
+int place_new_branch(struct db *db, const char *history, const char *wanted,
+	char ret_name[HISTORY_BRANCH_SIZE], struct err *err);
 /* Makes the root if there is none. */
 int place_find(struct recorder *r, struct open_repo *repo, const struct job *job,
 	struct place *ret_place, struct err *err);
