@@ -6,60 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/spine/look.h"
 #include "gateway/spine/magic.h"
+#include "gateway/spine/moves.h"
 #include "gateway/spine/notice.h"
 #include "gateway/spine/relay.h"
 #include "gateway/spine/sessions.h"
 #include "gateway/spine/survive.h"
-
-const char *desk_id(const struct desk *d)
-{
-	return d->id;
-}
-
-bool desk_is_busy(const struct desk *d)
-{
-	return !d->dead && d->kernel && kernel_state(d->kernel) == KERNEL_BUSY;
-}
-
-const char *desk_state(const struct desk *d)
-{
-	if (d->dead || !d->kernel)
-		return "dead";
-	switch (kernel_state(d->kernel)) {
-	case KERNEL_IDLE:
-		return "idle";
-	case KERNEL_BUSY:
-		return "busy";
-	case KERNEL_STARTING:
-	case KERNEL_DEAD: /* it is being started again */
-	case KERNEL_STATES:
-		break;
-	}
-	return "starting";
-}
-
-struct cJSON *desk_model(const struct desk *d)
-{
-	char stamp[CLOCK_STAMP_SIZE];
-	clock_stamp(d->last_activity_us, stamp);
-	cJSON *model = cJSON_CreateObject();
-	cJSON_AddStringToObject(model, "id", d->id);
-	cJSON_AddStringToObject(model, "name", d->name);
-	cJSON_AddStringToObject(model, "last_activity", stamp);
-	cJSON_AddStringToObject(model, "execution_state", desk_state(d));
-	cJSON_AddNumberToObject(model, "connections", (double)clients_attached(d));
-	if (d->reason[0])
-		cJSON_AddStringToObject(model, "reason", d->reason);
-	scribe_add(d, model);
-	return model;
-}
-
-void desk_touch(struct desk *d)
-{
-	d->last_activity_us = clock_wall_us(d->gw->clock);
-	d->activity_ms = clock_now_ms(d->gw->clock);
-}
 
 void desk_set_busy(struct desk *d, bool busy)
 {
@@ -89,13 +42,29 @@ void desk_shutdown_asked(struct desk *d, bool restarts)
 	d->shutdown_restarts = restarts;
 }
 
+static bool is_up(const struct desk *d)
+{
+	enum kernel_state state = d->kernel ? kernel_state(d->kernel) : KERNEL_DEAD;
+	return !d->dead && !d->ending && !d->adopting && !d->move &&
+	       (state == KERNEL_IDLE || state == KERNEL_BUSY);
+}
+
 static void on_exit_timer(struct timer *t)
 {
 	struct desk *d = CONTAINER_OF(t, struct desk, exit_timer);
-	enum kernel_state state = kernel_state(d->kernel);
-	if (d->dead || d->ending || (state != KERNEL_IDLE && state != KERNEL_BUSY))
+	if (!is_up(d))
 		return;
 	d->open = true;
+	queue_open(d);
+}
+
+void desk_open(struct desk *d)
+{
+	if (!is_up(d))
+		return;
+	d->open = true;
+	if (!desk_is_busy(d))
+		notice_status(d, "idle", NULL, JOURNAL_TO_ALL);
 	queue_open(d);
 }
 
@@ -171,6 +140,7 @@ void desk_new_epoch(struct desk *d)
 {
 	d->epoch = (uint64_t)clock_wall_us(d->gw->clock);
 	d->death.known = false;
+	d->at.node[0] = d->at.branch[0] = '\0';
 	live_epoch(d->live, d->epoch);
 }
 
@@ -217,14 +187,14 @@ static void on_ready(void *data, const struct jmsg *reply)
 	d->was_ready = true;
 	live_restarts(d->live, false);
 	survive_ready(d);
-	d->open = !d->adopting; /* else survive_settled() opens it */
+	d->open = !d->adopting && !d->move; /* else survive_settled() or the move opens it */
 	d->asked = d->adopting;
 	d->ready_ms = clock_now_ms(d->gw->clock);
 	log_info(&d->log, "kernel_ready");
 	kernel_hold(d->kernel, d->held);
 	if (d->adopting && requests_run(&d->requests))
 		desk_set_busy(d, true);
-	else if (!d->adopting)
+	else if (d->open)
 		notice_status(d, "idle", NULL, JOURNAL_TO_ALL);
 	if (d->others_untold)
 		timer_start(d->gw->clock, &d->restart_timer, REATTACH_MS);
@@ -271,18 +241,24 @@ static void say_why(struct desk *d, const struct kernel_death *death, bool by_us
 		notice_text(d, JOURNAL_TO_ALL, "The kernel died: %s", death->text);
 }
 
+static bool is_by_user(const struct desk *d)
+{
+	return lately(d, d->exit_ms, EXIT_EXPECTED_MS) && d->death.how.cause == DEATH_EXIT;
+}
+
 static void on_death(void *data, const struct kernel_death *death)
 {
 	struct desk *d = data;
 	if (d->dead || d->ending)
 		return; /* a start that failed: on_restarted had the last word */
-	bool by_user = lately(d, d->exit_ms, EXIT_EXPECTED_MS) && death->cause == DEATH_EXIT;
-	bool stable = d->ready_ms > 0 && clock_now_ms(d->gw->clock) - d->ready_ms >= STABLE_MS;
 	d->open = d->adopting = false;
 	d->death.known = true;
 	d->death.how = *death;
 	d->kernels->count.deaths++;
+	if (!d->move)
+		move_cancel(d, "the kernel died"); /* one that its last cell asked for */
 	if (lately(d, d->shutdown_ms, SHUTDOWN_EXPECTED_MS)) {
+		move_cancel(d, "a client shut the kernel down");
 		requests_abort(d, true);
 		if (d->shutdown_restarts) {
 			tell_restart(d);
@@ -291,7 +267,18 @@ static void on_death(void *data, const struct kernel_death *death)
 			desk_end(d, "A client shut the kernel down.", NULL, NULL);
 		return;
 	}
-	say_why(d, death, by_user);
+	say_why(d, death, is_by_user(d));
+	if (move_takes_death(d))
+		requests_abort(d, false);
+	else
+		desk_after_death(d);
+}
+
+void desk_after_death(struct desk *d)
+{
+	const struct kernel_death death = d->death.how;
+	bool by_user = is_by_user(d);
+	bool stable = d->ready_ms > 0 && clock_now_ms(d->gw->clock) - d->ready_ms >= STABLE_MS;
 	bool restarts = may_restart(d, stable);
 	/* What came after exit() is for the kernel that follows. */
 	requests_abort(d, !by_user || !restarts);
@@ -300,9 +287,9 @@ static void on_death(void *data, const struct kernel_death *death)
 		start_again(d);
 		return;
 	}
-	die(d, death->text);
+	die(d, death.text);
 	struct err err;
-	err_set(&err, E_DEAD, "%s", death->text);
+	err_set(&err, E_DEAD, "%s", death.text);
 	tell_waiters(d, &err);
 }
 
@@ -359,6 +346,7 @@ static void desk_free(void *data)
 	LIST_EACH_SAFE (at, &d->executions)
 		execution_free(CONTAINER_OF(at, struct execution, link));
 	past_free(d->past);
+	parks_done(&d->parks);
 	requests_done(&d->requests);
 	queue_done(&d->queue);
 	repeats_done(&d->repeats);
@@ -376,6 +364,7 @@ void desk_release(struct desk *d)
 		return;
 	clients_drop_gone(d, 0);
 	magic_drop(d);
+	look_drop(d);
 	timer_stop(d->gw->clock, &d->requests.half_timer);
 	timer_stop(d->gw->clock, &d->restart_timer);
 	timer_stop(d->gw->clock, &d->exit_timer);
@@ -428,6 +417,9 @@ struct kernel_watcher desk_watcher(struct desk *d)
 		.on_record = on_record,
 		.on_report = scribe_report,
 		.on_ask = magic_ask,
+		.on_parked = parks_on_parked,
+		.on_unparked = parks_on_unparked,
+		.on_not_parked = parks_on_not_parked,
 		.data = d,
 	};
 }
@@ -461,6 +453,7 @@ static struct desk *desk_alloc(struct kernels *ks, const struct kernels_start *s
 	list_init(&d->waiters);
 	requests_init(&d->requests);
 	acks_init(&d->acks);
+	parks_init(&d->parks);
 	scribe_init(d);
 	scribe_continue(d, start->history ? start->history
 					  : cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
@@ -518,6 +511,7 @@ static void restart(struct desk *d)
 {
 	live_restarts(d->live, true);
 	d->open = d->adopting = false;
+	move_cancel(d, "the kernel was restarted meanwhile");
 	requests_abort(d, true);
 	tell_restart(d);
 	start_again(d);
@@ -567,6 +561,7 @@ void desk_end(struct desk *d, const char *reason, void (*cb)(void *data), void *
 	if (d->gw->sessions)
 		sessions_kernel_gone(d->gw->sessions, d->id);
 	timer_stop(d->gw->clock, &d->exit_timer);
+	move_cancel(d, "the kernel was ended meanwhile");
 	requests_abort(d, true);
 	if (!d->dead) {
 		if (reason && *reason)
@@ -588,6 +583,7 @@ void desk_leave(struct desk *d, bool left)
 	d->open = false;
 	d->leaving = d->ending = true;
 	timer_stop(d->gw->clock, &d->exit_timer);
+	move_cancel(d, "the gateway is ending");
 	requests_forget(d);
 	kernels_unlist(d);
 	if (left)

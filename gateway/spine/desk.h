@@ -11,6 +11,7 @@
 #include "gateway/spine/execution.h"
 #include "gateway/spine/journal.h"
 #include "gateway/spine/kernels.h"
+#include "gateway/spine/parks.h"
 #include "gateway/spine/past.h"
 #include "gateway/spine/pool.h"
 #include "gateway/spine/queue.h"
@@ -55,6 +56,10 @@ struct desk {
 	struct acks acks;
 	struct scribe scribe;
 	struct magic *magic; /* a question of the kernel's that is not answered yet, or NULL */
+	struct move *move;   /* on the way to another node, or NULL */
+	struct look *look;   /* what history is asked after an adoption, or NULL */
+	struct filed *filed; /* a move that a cell asked for and that waits for its end, or NULL */
+	struct parks parks;
 	struct live *live;   /* NULL: it could not be made */
 	struct past *past;   /* of an adopted kernel */
 	struct list clients; /* attached and gone, oldest first */
@@ -75,7 +80,8 @@ struct desk {
 	bool leaving; /* it lives on without us: its files stay */
 	bool asked;   /* something was sent to the kernel since it was ready */
 	uint64_t ready_ms;
-	uint64_t epoch; /* of the kernel's process; grows with each */
+	uint64_t epoch;	    /* of the kernel's process; grows with each */
+	struct stand_at at; /* where that began */
 	struct {
 		bool known;
 		struct kernel_death how;
@@ -116,6 +122,10 @@ int desk_restore(struct kernels *ks, const struct kernels_start *start, const ch
 	const struct kernelspec *spec, struct desk **ret, struct err *err);
 /* Another process is behind it from now on: what it runs does not follow on what was. */
 void desk_new_epoch(struct desk *d);
+/* What follows its death, which was told: a restart, or the end. */
+void desk_after_death(struct desk *d);
+/* Takes messages again, if it can. */
+void desk_open(struct desk *d);
 /* Carries out what the earlier gateway had begun: the kernel that was taken over is restarted. */
 void desk_restart_on(struct desk *d);
 struct kernel_watcher desk_watcher(struct desk *d);
@@ -141,20 +151,6 @@ size_t kernels_places(const struct kernels *ks); /* how many kernels there may b
 void kernels_unlist(struct desk *d);
 void kernels_freed(struct kernels *ks);
 
-/* client.c's side for the desk. */
-/* A client that an earlier gateway had; last is the last number of the journal's file. */
-void client_restore(struct desk *d, struct live_client *row, uint64_t last);
-void clients_tell(struct desk *d, uint64_t to);
-void clients_close(struct desk *d, uint64_t to, unsigned code, const char *reason);
-size_t clients_attached(const struct desk *d);
-/* Attached ones count as old until they come with a new socket. True: there are several. */
-bool clients_mark_old(struct desk *d);
-/* An old one, which is no longer old then; JOURNAL_TO_NOBODY when there is none left. */
-uint64_t clients_take_old(struct desk *d);
-/* Number of the client of that session_id; JOURNAL_TO_NOBODY if there is none. */
-uint64_t clients_by_session(const struct desk *d, const char *session_id);
-void clients_drop_gone(struct desk *d, unsigned keep);
-/* Adds a row for each client, for /admin/show/clients. */
-void clients_show(const struct desk *d, struct cJSON *rows);
+#include "gateway/spine/clients.h"
 
 #endif

@@ -61,6 +61,15 @@ static void add_history(struct buf *b, const char *history)
 	(void)buf_add_json_string(b, history, strlen(history));
 }
 
+static void add_stand(struct buf *b, const struct stand_at *at)
+{
+	if (at->version == 0)
+		return;
+	/* Checked by the caller. */
+	(void)buf_addf(b, ",\"at\":\"%s\",\"branch\":\"%s\",\"after_version\":%llu", at->node,
+		at->branch, (unsigned long long)at->version);
+}
+
 /* By hand: cJSON writes a time in microseconds as 1.7e15. */
 static void add_facts(
 	struct buf *b, const struct execution *x, const char *environment, int64_t now_us)
@@ -83,6 +92,7 @@ static void add_facts(
 	(void)buf_addf(b, ",\"queue_position\":%u,\"environment\":", x->queue_position);
 	(void)buf_add_json_string(b, environment, strlen(environment));
 	add_history(b, x->history);
+	add_stand(b, &x->desk->at);
 	uint64_t peak = r->reply ? facts_peak(r->reply) : 0;
 	if (peak > 0)
 		(void)buf_addf(b, ",\"peak_memory_bytes\":%llu", (unsigned long long)peak);

@@ -23,6 +23,7 @@ int forget_run(struct gateway *gw, const char *kernel_id, const char *msg_id,
 			return rc;
 		answers_forget(&d->requests.answers, msg_id);
 		live_wipe(d->live);
+		parks_forget(d, msg_id);
 	}
 	journal_forget(gw->loop, d ? d->journal : NULL, folder, msg_id, cb, data);
 	return 0;

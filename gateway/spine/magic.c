@@ -4,20 +4,23 @@
 #include <string.h>
 
 #include "gateway/base/json.h"
+#include "gateway/base/json_tree.h"
 #include "gateway/spine/desk.h"
 #include "gateway/spine/forget.h"
+#include "gateway/spine/moves.h"
 #include "gateway/spine/survive.h"
 
 #define WAIT_MS	   3000u /* for what is not recorded yet */
 #define LOG_NODES  50u
 #define ANSWER_MAX (512u << 10) /* beyond it outputs are left out */
+#define PARKED_MAX (64u << 10)
 
 /* waiting --recorded, or WAIT_MS--> asked --history's answer--> gone
  *                                     \---of a node to forget--> forgetting --done--> gone */
 struct magic {
 	struct desk *desk; /* NULL: it went */
 	int64_t id;
-	bool is_log, brief, forgets;
+	bool is_log, brief, forgets, goes;
 	struct err missed; /* no such node; it is asked whether there are any */
 	char about[HISTORY_NAME_SIZE];
 	struct timer timer;
@@ -114,6 +117,25 @@ static void forget(struct magic *m, struct bytes json)
 	finish(m);
 }
 
+/* What it may be told now is whether there is a way; where it leads, once it was gone. */
+static void file(struct magic *m, struct bytes json)
+{
+	struct err err;
+	cJSON *way = json_parse(json, NULL, &err), *told = cJSON_CreateObject();
+	AUTO(freep) char *text = NULL;
+	if (way && move_file(m->desk, way, &err) == 0) {
+		cJSON_AddItemToObject(
+			told, "node", cJSON_DetachItemFromObjectCaseSensitive(way, "node"));
+		text = json_print(told, &err);
+	}
+	if (text)
+		say(m->desk, m->id, "ok", text);
+	else
+		say_err(m->desk, m->id, &err);
+	cJSON_Delete(told);
+	cJSON_Delete(way);
+}
+
 static void on_answer(void *data, int status, struct bytes json, const struct err *err)
 {
 	struct magic *m = data;
@@ -131,6 +153,8 @@ static void on_answer(void *data, int status, struct bytes json, const struct er
 		say_err(d, m->id, err);
 	else if (d && m->missed.code != 0)
 		say_err(d, m->id, &m->missed);
+	else if (d && m->goes)
+		file(m, json);
 	else if (d && d->kernel && !d->ending)
 		kernel_answer(d->kernel, m->id, "ok", json);
 	finish(m);
@@ -139,8 +163,16 @@ static void on_answer(void *data, int status, struct bytes json, const struct er
 static void ask(struct magic *m)
 {
 	const struct desk *d = m->desk;
+	AUTO(buf_done) struct buf parked;
+	buf_init(&parked, PARKED_MAX);
+	parks_list(d, &parked);
 	const struct history_question q = {
-		.what = m->is_log ? HISTORY_ONE : HISTORY_NODE,
+		.what = m->is_log ? HISTORY_ONE
+			: m->goes ? HISTORY_WAY
+				  : HISTORY_NODE,
+		.epoch = d->epoch,
+		.at = d->at.node,
+		.parked = parked.data ? (const char *)parked.data : "",
 		.owner = d->owner->name,
 		.history = scribe_history(d),
 		.node = m->about,
@@ -177,7 +209,7 @@ void magic_drop(struct desk *d)
 	free(m);
 }
 
-enum wish { WISH_LOG, WISH_SHOW, WISH_FORGET };
+enum wish { WISH_LOG, WISH_SHOW, WISH_FORGET, WISH_GO };
 
 static void look(struct desk *d, int64_t id, enum wish wish, const char *about)
 {
@@ -190,6 +222,7 @@ static void look(struct desk *d, int64_t id, enum wish wish, const char *about)
 	m->id = id;
 	m->is_log = wish == WISH_LOG;
 	m->forgets = wish == WISH_FORGET;
+	m->goes = wish == WISH_GO;
 	timer_init(&m->timer, on_timer);
 	if (!copy_text(m->about, sizeof m->about, about, strlen(about))) {
 		free(m);
@@ -239,6 +272,10 @@ void magic_ask(void *desk, int64_t id, const char *what, const char *about)
 		look(d, id, WISH_SHOW, about);
 	else if (strcmp(what, "forget") == 0 && *about)
 		look(d, id, WISH_FORGET, about);
+	else if (strcmp(what, "checkout") == 0 && *about)
+		look(d, id, WISH_GO, about);
+	else if (strcmp(what, "undo") == 0)
+		look(d, id, WISH_GO, "HEAD~1"); /* this cell is no node yet */
 	else if (strcmp(what, "status") == 0)
 		say_status(d, id);
 	else if (strcmp(what, "use") == 0)
@@ -246,5 +283,5 @@ void magic_ask(void *desk, int64_t id, const char *what, const char *about)
 	else
 		say(d, id, "invalid",
 			"this gateway does not know that; it knows log, show NODE, forget NODE, "
-			"status and use NAME");
+			"checkout NODE, undo, status and use NAME");
 }

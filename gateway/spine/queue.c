@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gateway/spine/desk.h"
+#include "gateway/spine/moves.h"
 #include "gateway/spine/notice.h"
 #include "gateway/spine/relay.h"
 
@@ -167,6 +168,8 @@ void queue_left(struct desk *d, struct request *r, bool stops)
 		lane->running = NULL;
 	if (stops)
 		abort_held(lane);
+	if (r->x)
+		move_cell_over(d, r);
 	pump(d, lane);
 }
 

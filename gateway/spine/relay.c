@@ -197,7 +197,7 @@ bool relay_info_is_fresh(const struct desk *d)
 
 static bool info_is_kept(const struct desk *d)
 {
-	return d->open && d->info && (desk_is_busy(d) || relay_info_is_fresh(d));
+	return (d->open || d->move) && d->info && (desk_is_busy(d) || relay_info_is_fresh(d));
 }
 
 bool relay_answer_info(struct request *r)

@@ -10,6 +10,7 @@
 #include "gateway/spine/facts.h"
 #include "gateway/spine/journal_scan.h"
 #include "gateway/spine/magic.h"
+#include "gateway/spine/moves.h"
 #include "gateway/spine/survive.h"
 
 #define AGAIN_MS 5000u
@@ -20,6 +21,7 @@ struct range {
 	struct desk *desk;
 	uint64_t first, last;
 	uint64_t epoch;
+	struct stand_at at; /* of that process */
 	bool is_out;
 	char *msg_id;	/* of its request */
 	bool is_report; /* one entry: what was learnt of an execution after its end */
@@ -159,6 +161,7 @@ static struct range *add_range(
 	range->first = first;
 	range->last = last;
 	range->epoch = d->epoch;
+	range->at = d->at;
 	range->msg_id = xstrdup(msg_id);
 	list_append(&d->scribe.ranges, &range->link);
 	d->scribe.n++;
@@ -296,6 +299,9 @@ static bool hand_over(struct desk *d, struct range *range)
 		.kernelspec = d->name,
 		.environment = "",
 		.epoch = range->epoch,
+		.at = range->at.node,
+		.branch = range->at.branch,
+		.after_version = range->at.version,
 		.source = {.next = next_frame,
 			.close = close_scan,
 			.data = journal_scan_new(&stretch)},
@@ -365,7 +371,8 @@ static void take_place(
 	struct scribe *s = &d->scribe;
 	(void)copy_text(s->node, sizeof s->node, recorded->node, strlen(recorded->node));
 	(void)copy_text(s->branch, sizeof s->branch, recorded->branch, strlen(recorded->branch));
-	s->state_version = recorded->state_version;
+	if (s->state_version < recorded->state_version)
+		s->state_version = recorded->state_version;
 	d->kernels->count.recorded++;
 	if (!d->ending)
 		pin(d, range, recorded->history);
@@ -398,17 +405,65 @@ void scribe_recorded(void *data, const struct history_recorded *recorded)
 	}
 	go_on(d);
 	magic_recorded(d);
+	move_look(d);
 	desk_release(d);
+}
+
+static void rename_node(
+	char node[HISTORY_NODE_SIZE], const struct history_rewritten *rewritten, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(node, rewritten[i].was) != 0)
+			continue;
+		memcpy(node, rewritten[i].now, HISTORY_NODE_SIZE);
+		return;
+	}
 }
 
 void scribe_renamed(struct desk *d, const struct history_rewritten *rewritten, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(d->scribe.node, rewritten[i].was) != 0)
-			continue;
-		memcpy(d->scribe.node, rewritten[i].now, sizeof d->scribe.node);
+	rename_node(d->scribe.node, rewritten, n);
+	rename_node(d->at.node, rewritten, n);
+}
+
+void scribe_moved(struct desk *d, const struct stand_at *at)
+{
+	struct scribe *s = &d->scribe;
+	d->at = *at;
+	memcpy(s->node, at->node, sizeof s->node);
+	memcpy(s->branch, at->branch, sizeof s->branch);
+	s->state_version = at->version;
+}
+
+/* One that was killed in the middle of the row's writing has none of it. */
+void scribe_restore_stand(struct desk *d, const struct cJSON *row)
+{
+	const char *node = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "at"));
+	const char *branch = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "branch"));
+	const char *epoch = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "epoch"));
+	const char *version =
+		cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "version"));
+	struct stand_at at = {0};
+	if (!epoch || !version || !node || !branch ||
+		!copy_text(at.node, sizeof at.node, node, strlen(node)) ||
+		!copy_text(at.branch, sizeof at.branch, branch, strlen(branch)))
 		return;
-	}
+	at.version = strtoull(version, NULL, 10);
+	d->epoch = strtoull(epoch, NULL, 10);
+	d->at = at;
+	d->scribe.state_version = at.version;
+}
+
+void scribe_add_stand(const struct desk *d, struct cJSON *row)
+{
+	char digits[24];
+	/* As texts: a time in microseconds is not to pass through a double. */
+	(void)cJSON_AddStringToObject(row, "at", d->at.node); /* without memory: as above */
+	(void)cJSON_AddStringToObject(row, "branch", d->at.branch);
+	(void)snprintf(digits, sizeof digits, "%llu", (unsigned long long)d->epoch);
+	(void)cJSON_AddStringToObject(row, "epoch", digits);
+	(void)snprintf(digits, sizeof digits, "%llu", (unsigned long long)d->at.version);
+	(void)cJSON_AddStringToObject(row, "version", digits);
 }
 
 static void add_text(struct cJSON *model, const char *key, const char *text)
@@ -458,6 +513,18 @@ static uint64_t number_in(struct bytes content, const char *key)
 	return strtoull(text, NULL, 10);
 }
 
+static struct stand_at stand_in(struct bytes content)
+{
+	struct stand_at at = {.version = number_in(content, "after_version")};
+	struct json_want wants[] = {{.key = "at"}, {.key = "branch"}};
+	if (json_scan(content, wants, ARRAY_LEN(wants), NULL) != 0 ||
+		!json_text(wants[0].value, at.node, sizeof at.node))
+		at.node[0] = '\0';
+	if (!json_text(wants[1].value, at.branch, sizeof at.branch))
+		at.branch[0] = '\0';
+	return at;
+}
+
 static void take_end(struct desk *d, const struct scanned *found)
 {
 	char history[HISTORY_NAME_SIZE];
@@ -474,9 +541,11 @@ static void take_end(struct desk *d, const struct scanned *found)
 	if (strcmp(m->msg_type, SCRIBE_END) != 0)
 		return;
 	uint64_t first = number_in(m->part[PART_CONTENT], "first");
-	if (first > 0 && first < found->number)
-		add_range(d, first, found->number, history, m->parent_id)->epoch =
-			number_in(m->part[PART_CONTENT], "epoch");
+	if (first == 0 || first >= found->number)
+		return;
+	struct range *range = add_range(d, first, found->number, history, m->parent_id);
+	range->epoch = number_in(m->part[PART_CONTENT], "epoch");
+	range->at = stand_in(m->part[PART_CONTENT]);
 }
 
 void scribe_restore(struct desk *d, uint64_t last)

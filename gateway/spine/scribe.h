@@ -21,6 +21,13 @@ struct request;
 #define SCRIBE_END	  "coppice_execution" /* type of the entry that ends a stretch */
 #define SCRIBE_REPORT	  "coppice_report"    /* and of a stretch of one entry */
 
+/* Where a process of a kernel began. */
+struct stand_at {
+	char node[HISTORY_NODE_SIZE];	  /* "": at the root */
+	char branch[HISTORY_BRANCH_SIZE]; /* that begins there, if one must; "": as it comes */
+	uint64_t version; /* the kernel's state_version after its last move; 0: it never moved */
+};
+
 struct scribe {
 	struct list ranges; /* finished and not recorded yet, oldest first */
 	size_t n;
@@ -63,6 +70,11 @@ void scribe_look_soon(struct desk *d);
 void scribe_restore(struct desk *d, uint64_t last);
 /* Whether the desk must stay for what is not recorded yet. */
 bool scribe_holds(const struct desk *d);
+/* Its process begins there; executions that end from now on are of that process. */
+void scribe_moved(struct desk *d, const struct stand_at *at);
+/* That, into the desk's row and out of it. */
+void scribe_add_stand(const struct desk *d, struct cJSON *row);
+void scribe_restore_stand(struct desk *d, const struct cJSON *row);
 /* Where it stands has another id now, if it is one of these. */
 void scribe_renamed(struct desk *d, const struct history_rewritten *rewritten, size_t n);
 /* Where the kernel stands, into its model: nothing if nothing is recorded. */

@@ -13,6 +13,7 @@
 #include "gateway/spine/desk.h"
 #include "gateway/spine/input.h"
 #include "gateway/spine/journal_file.h"
+#include "gateway/spine/look.h"
 #include "gateway/spine/notice.h"
 #include "gateway/spine/relay.h"
 #include "gateway/spine/sessions.h"
@@ -59,6 +60,7 @@ static cJSON *row_of(struct desk *d)
 		cJSON_AddStringToObject(row, "path", d->path);
 	if (d->scribe.history[0])
 		cJSON_AddStringToObject(row, "history", d->scribe.history);
+	scribe_add_stand(d, row);
 	if (d->dead)
 		cJSON_AddStringToObject(row, "dead", d->reason);
 	cJSON_AddItemToObject(row, "kernel", kernel);
@@ -289,6 +291,7 @@ static int adopt(struct kernels *ks, const cJSON *row, const char *id, struct er
 	restore_clients(d, last);
 	scribe_restore(d, last);
 	d->epoch = live_epoch_of(d->live);
+	scribe_restore_stand(d, row);
 	rc = take_kernel(d, row, spec, &lost, err);
 	if (rc != 0) {
 		d->ending = true;
@@ -297,6 +300,7 @@ static int adopt(struct kernels *ks, const cJSON *row, const char *id, struct er
 	}
 	kernels_list_desk(d);
 	adopted(d, row, last, lost);
+	look_ask(d);
 	return 0;
 }
 

@@ -37,12 +37,15 @@ struct kernel {
 	char session[32];
 	struct jmsg **sent;
 	size_t first, last;
+	struct kernel_revival revival; /* under way if cb is set */
+	int64_t released;
 };
 
 struct deferred {
 	struct list link;
 	struct kernel *kernel; /* freed after it, if it ends */
 	bool fails, ends;
+	int code; /* cb gets it */
 	void (*cb)(void *data, const struct err *err);
 	void (*plain)(void *data);
 	void *data;
@@ -109,9 +112,12 @@ void fake_bridge_run(struct bridge *b)
 	static const struct err err = {E_ENGINE, "a fault of the test"};
 	while (!list_empty(&b->deferred)) {
 		struct deferred *d = CONTAINER_OF(b->deferred.next, struct deferred, link);
+		struct err why = err;
 		list_remove(&d->link);
+		if (d->code)
+			err_set(&why, d->code, "it was given up");
 		if (d->cb)
-			d->cb(d->data, d->fails ? &err : NULL);
+			d->cb(d->data, d->fails || d->code ? &why : NULL);
 		if (d->fails && d->kernel->state == KERNEL_DEAD && !d->kernel->ending)
 			fake_kernel_die(d->kernel, DEATH_START, 0, err.text);
 		if (d->plain)
@@ -213,6 +219,92 @@ void kernel_answer(struct kernel *k, int64_t id, const char *status, struct byte
 const char *fake_kernel_answer(const struct kernel *k, int64_t id)
 {
 	return k->answered == id ? k->answer : "";
+}
+
+/* ---- parks ---- */
+
+void fake_kernel_parks(struct kernel *k, int64_t park, const char *msg_id, const char *text)
+{
+	k->watcher.on_parked(
+		k->watcher.data, msg_id, park, (struct bytes){(const uint8_t *)text, strlen(text)});
+}
+
+void fake_kernel_unparks(struct kernel *k, int64_t park)
+{
+	k->watcher.on_unparked(k->watcher.data, park, "thinned");
+}
+
+void fake_kernel_not_parked(struct kernel *k, const char *msg_id, const char *reason)
+{
+	k->watcher.on_not_parked(k->watcher.data, msg_id, reason);
+}
+
+void kernel_revive(struct kernel *k, const struct kernel_revival *revival)
+{
+	assert(!k->ending && !k->revival.cb);
+	if (fault_hit(k->bridge) || k->state == KERNEL_STARTING) {
+		struct deferred *d = defer(k, revival->data);
+		d->cb = revival->cb;
+		d->code = E_UNAVAILABLE;
+		return;
+	}
+	k->revival = *revival;
+}
+
+int64_t fake_kernel_revives(const struct kernel *k)
+{
+	return k->revival.cb ? k->revival.park : 0;
+}
+
+static void revival_cancel(struct kernel *k)
+{
+	if (!k->revival.cb)
+		return;
+	struct deferred *d = defer(k, k->revival.data);
+	d->cb = k->revival.cb;
+	d->code = E_DEAD;
+	k->revival = (struct kernel_revival){0};
+}
+
+void fake_kernel_not_revived(struct kernel *k, int code)
+{
+	const struct kernel_revival revival = k->revival;
+	struct err err;
+	err_set(&err, code, "it did not stand up");
+	k->revival = (struct kernel_revival){0};
+	revival.cb(revival.data, &err);
+}
+
+void fake_kernel_proves(struct kernel *k, const char *text)
+{
+	const struct kernel_revival revival = k->revival;
+	struct err err;
+	k->revival = (struct kernel_revival){0};
+	if (revival.check(revival.data, (struct bytes){(const uint8_t *)text, strlen(text)}, &err) <
+		0) {
+		revival.cb(revival.data, &err);
+		return;
+	}
+	revival.on_switch(revival.data);
+	while (k->first < k->last)
+		jmsg_unref(k->sent[k->first++]);
+	k->restarts++;
+	(void)snprintf(k->session, sizeof k->session, "kernel-%u", k->restarts + 1);
+	k->state = KERNEL_STARTING;
+	if (k->watcher.on_record)
+		k->watcher.on_record(k->watcher.data);
+	fake_kernel_ready(k);
+	revival.cb(revival.data, NULL);
+}
+
+void kernel_release(struct kernel *k, int64_t park)
+{
+	k->released = park;
+}
+
+int64_t fake_kernel_released(const struct kernel *k)
+{
+	return k->released;
 }
 
 void fake_kernel_notice(struct kernel *k, const char *text)
@@ -432,6 +524,7 @@ bool kernel_leave(struct kernel *k)
 		list_remove(&d->link);
 		free(d);
 	}
+	revival_cancel(k);
 	kernel_free(k);
 	return true;
 }
@@ -452,8 +545,9 @@ void kernel_interrupt(struct kernel *k, void (*cb)(void *data, const struct err 
 
 void kernel_restart(struct kernel *k, void (*cb)(void *data, const struct err *err), void *data)
 {
-	struct deferred *d = defer(k, data);
 	assert(!k->ending);
+	revival_cancel(k);
+	struct deferred *d = defer(k, data);
 	k->restarts++;
 	while (k->first < k->last)
 		jmsg_unref(k->sent[k->first++]);
@@ -465,8 +559,9 @@ void kernel_restart(struct kernel *k, void (*cb)(void *data, const struct err *e
 
 void kernel_end(struct kernel *k, void (*cb)(void *data), void *data)
 {
-	struct deferred *d = defer(k, data);
 	assert(!k->ending);
+	revival_cancel(k);
+	struct deferred *d = defer(k, data);
 	k->ending = true;
 	d->plain = cb;
 	d->ends = true;

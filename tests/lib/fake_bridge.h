@@ -44,6 +44,16 @@ void fake_kernel_report(struct kernel *k, const char *msg_id, const char *text);
 /* A magic of its asks; and what it was answered last: "STATUS TEXT", cut. */
 void fake_kernel_ask(struct kernel *k, int64_t id, const char *what, const char *about);
 const char *fake_kernel_answer(const struct kernel *k, int64_t id);
+/* What is parked in its container; what it parked not; and a revival: the park that it goes to now
+ * (0: none), what the new line says of itself (then it takes over, unless it is refused), or a
+ * failure. */
+void fake_kernel_parks(struct kernel *k, int64_t park, const char *msg_id, const char *text);
+void fake_kernel_unparks(struct kernel *k, int64_t park);
+void fake_kernel_not_parked(struct kernel *k, const char *msg_id, const char *reason);
+int64_t fake_kernel_revives(const struct kernel *k);
+void fake_kernel_proves(struct kernel *k, const char *text);
+void fake_kernel_not_revived(struct kernel *k, int code);
+int64_t fake_kernel_released(const struct kernel *k);
 void fake_kernel_notice(struct kernel *k, const char *text);
 void fake_kernel_die(struct kernel *k, int cause, int code, const char *text);
 

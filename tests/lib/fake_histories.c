@@ -12,7 +12,7 @@ struct histories {
 	void *data[RUNS_MAX];
 	size_t n, answered;
 	struct history_question asked;
-	char node[64];
+	char node[64], at[64], parked[512];
 	void (*on_answer)(void *data, int status, struct bytes json, const struct err *err);
 	void *asker;
 	char forgets[64]; /* the node */
@@ -34,6 +34,7 @@ static void forget(struct fake_run *run)
 
 void fake_histories_free(struct histories *h)
 {
+	(void)fake_histories_tell(h, NULL); /* whoever asked went */
 	for (size_t i = 0; i < h->n; i++)
 		forget(&h->runs[i]);
 	free(h);
@@ -61,6 +62,9 @@ int history_record(struct histories *h, const struct history_run *run, struct er
 	kept->epoch = run->epoch;
 	(void)snprintf(kept->name, sizeof kept->name, "%s", run->name); /* may be cut */
 	(void)snprintf(kept->wanted, sizeof kept->wanted, "%s", run->wanted ? run->wanted : "");
+	(void)snprintf(kept->at, sizeof kept->at, "%s", run->at ? run->at : "");
+	(void)snprintf(kept->branch, sizeof kept->branch, "%s", run->branch ? run->branch : "");
+	kept->after_version = run->after_version;
 	h->data[h->n] = run->data;
 	int rc = h->n + 1 < RUNS_MAX ? read_all(kept, &run->source, err) : E_UNAVAILABLE;
 	h->n += rc == 0 ? 1 : 0;
@@ -100,8 +104,14 @@ void fake_histories_answer(struct histories *h, int status)
 void history_ask(struct histories *h, const struct history_question *question,
 	void (*cb)(void *data, int status, struct bytes json, const struct err *err), void *data)
 {
+	(void)fake_histories_tell(h, NULL); /* one at a time is enough */
 	h->asked = *question;
 	(void)snprintf(h->node, sizeof h->node, "%s", question->node ? question->node : "");
+	(void)snprintf(h->at, sizeof h->at, "%s", question->at ? question->at : "");
+	(void)snprintf(h->parked, sizeof h->parked, "%s", question->parked ? question->parked : "");
+	h->asked.node = h->node;
+	h->asked.at = h->at;
+	h->asked.parked = h->parked;
 	h->on_answer = cb;
 	h->asker = data;
 }

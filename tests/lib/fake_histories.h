@@ -9,8 +9,8 @@
 struct fake_run {
 	struct jmsg *request, *end;
 	unsigned n_between;
-	uint64_t epoch;
-	char name[64], wanted[64];
+	uint64_t epoch, after_version;
+	char name[64], wanted[64], at[HISTORY_NODE_SIZE], branch[64];
 };
 
 struct histories *fake_histories_new(void);

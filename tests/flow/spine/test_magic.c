@@ -123,8 +123,10 @@ TEST(magic, what_is_none)
 	char longest[1000];
 	memset(longest, 'x', sizeof longest);
 	longest[sizeof longest - 1] = '\0';
-	fake_kernel_ask(fx->kernel, 1, "checkout", "HEAD");
+	fake_kernel_ask(fx->kernel, 1, "branch", "HEAD");
 	assert_answer(fx, 1, "invalid");
+	fake_kernel_ask(fx->kernel, 7, "checkout", ""); /* likewise */
+	assert_answer(fx, 7, "invalid");
 	fake_kernel_ask(
 		fx->kernel, 6, "forget", ""); /* HEAD is not taken for one that was left out */
 	assert_answer(fx, 6, "invalid");
