@@ -6,6 +6,7 @@
 #include "gateway/door/rest_history.h"
 #include "gateway/door/route.h"
 #include "gateway/gateway.h"
+#include "gateway/spine/parks.h"
 
 static void on_answer(void *data, int status, struct bytes json, const struct err *err)
 {
@@ -56,11 +57,15 @@ static void ask(struct call *r, enum history_what what)
 {
 	struct history_question q;
 	struct err err;
+	AUTO(buf_done) struct buf parked;
+	parks_list_all(r->door->gw->kernels, r->owner, &parked);
 	if (question_read(r, what, r->param[0], &q, &err) != 0)
 		answer_error(r, &err);
-	else
+	else {
+		q.parked = parked.data ? (const char *)parked.data : "";
 		history_ask(
 			r->door->gw->histories, &q, what == HISTORY_ONE ? on_one : on_answer, r);
+	}
 }
 
 static void list_get(struct call *r)
