@@ -1,7 +1,9 @@
-"""`%coppice log`, `show`, `status`, `use`, `forget`: the history of this kernel, in the notebook.
+"""`%coppice log`, `show`, `status`, `use`, `checkout`, `undo`, `forget`: the kernel's history.
 
 What is asked goes over the outbox's link to the supervisor and over `ctl` to the gateway, which
-answers about this kernel's own history alone. What comes is drawn as text and as HTML.
+answers about this kernel's own history alone. What comes is drawn as text and as HTML. Going back
+is only asked for here: the gateway carries it out once this cell has ended, and then says what came
+of it.
 """
 
 import html
@@ -20,6 +22,8 @@ USAGE = """%coppice log          the executions of this history, newest first
                       the beginning of a node's id, a branch, HEAD or HEAD~2
 %coppice status       where this kernel stands
 %coppice use NAME     go on in the history of that name or id from the next cell on
+%coppice checkout N   go back: memory as it was after that execution, named as for show
+%coppice undo         go back to where the kernel stood before the last cell
 %coppice forget N     take what that execution said out of the history, for good"""
 
 VERBS = {  # what each is given, as a sentence says it; None: nothing
@@ -27,6 +31,8 @@ VERBS = {  # what each is given, as a sentence says it; None: nothing
     "show": "one node, as in `%coppice show 4`",
     "status": None,
     "use": "one history, as in `%coppice use walk`",
+    "checkout": "one node, as in `%coppice checkout 4`",
+    "undo": None,
     "forget": "one node, as in `%coppice forget 4`",
 }
 
@@ -49,7 +55,8 @@ class Magics:
             return
         verb, rest = words[0], words[1:]
         if verb not in VERBS:
-            raise UsageError(f"%coppice {verb}: there is log, show, status, use and forget")
+            raise UsageError(
+                f"%coppice {verb}: there is log, show, status, use, checkout, undo and forget")
         if len(rest) != (VERBS[verb] is not None):
             raise UsageError(f"%coppice {verb}: takes {VERBS[verb] or 'nothing more'}")
         getattr(self, verb)(*rest)
@@ -73,12 +80,25 @@ class Magics:
         self.answer("use", name)
         print(f"From the next cell on this kernel is recorded in the history {name!r}.")
 
+    def checkout(self, name):
+        print(_goes_to(self.answer("checkout", _node(name))))
+
+    def undo(self):
+        print(_goes_to(self.answer("undo")))
+
     def forget(self, name):
         draw(forget_text, forget_html, self.answer("forget", _node(name), FORGET_TIMEOUT_S))
 
 
 def _node(name):
     return f"In[{name}]" if name.isdigit() else name
+
+
+def _goes_to(way):
+    node = way["node"]
+    count = node["execution_count"]
+    called = f"In[{count}], " if count is not None else ""
+    return f"Once this cell has ended the kernel goes back to {called}node {node['id'][:8]}."
 
 
 def draw(as_text, as_html, found):
@@ -99,9 +119,20 @@ def _title(node):
     return [w for w in (branches, f"{node['status']}:" if failed else "", node["summary"]) if w]
 
 
+def _comes_back(node):
+    """How much of its state could be gone back to now."""
+    return node["fidelity"] if node.get("restorable_by") else ""
+
+
+def _log_line(node):
+    back = _comes_back(node)
+    line = f"{node['id'][:8]} {_mark(node):>6} {' '.join(_title(node))}".rstrip()
+    return f"{line}  [comes back: {back}]" if back else line
+
+
 def log_text(found):
     lines = [f"History {found['name']}"]
-    lines += [f"{n['id'][:8]} {_mark(n):>6} {' '.join(_title(n))}".rstrip() for n in found["nodes"]]
+    lines += [_log_line(n) for n in found["nodes"]]
     if found["next"]:
         lines.append("... and older ones")
     return "\n".join(lines)
@@ -136,11 +167,12 @@ def log_html(found):
     """What a cell is called and did comes first; its id, for those that have no number, last."""
     rows = [
         (_mark(n), "" if n["kind"] == "root" else n["status"], n["summary"],
-         "" if n["kind"] == "root" else _took(n), _when(n), ", ".join(n["branches"]), n["id"][:8])
+         "" if n["kind"] == "root" else _took(n), _when(n), ", ".join(n["branches"]),
+         _comes_back(n), n["id"][:8])
         for n in found["nodes"]
     ]
     more = "<p>... and older ones</p>" if found["next"] else ""
-    head = ("In", "status", "code", "took", "started (UTC)", "branch", "node")
+    head = ("In", "status", "code", "took", "started (UTC)", "branch", "comes back", "node")
     return f"<p>History <b>{html.escape(found['name'])}</b></p>{_table(rows, head, code=2)}{more}"
 
 

@@ -23,6 +23,7 @@ ROOT = {"id": "b" * 40, "kind": "root", "parent": None, "branches": [], "executi
         "status": "ok", "summary": "", "started": None, "duration_ms": 0, "code": "", "outputs": [],
         "variables": [], "variables_complete": True}
 LOG = {"name": "walk", "nodes": [NODE, ROOT], "next": None}
+WAY = {"node": {"id": "c" * 40, "execution_count": 4}}
 STATUS = {"id": "k", "history_id": None, "history": "walk", "branch": None, "node": None,
           "state_version": 3.0, "unrecorded": 1}
 
@@ -34,7 +35,8 @@ FORGOTTEN = {"history": "h", "node": "c" * 40, "same_code": ["d" * 40], "shown_i
 def asked(monkeypatch):
     """(magic, what was asked, what was drawn); answers are the ones above."""
     questions, drawn = [], []
-    answers = {"log": LOG, "show": NODE, "status": STATUS, "use": {}, "forget": FORGOTTEN}
+    answers = {"log": LOG, "show": NODE, "status": STATUS, "use": {}, "forget": FORGOTTEN,
+               "checkout": WAY, "undo": WAY}
 
     def ask(what, about, _timeout_s):
         questions.append((what, about))
@@ -51,6 +53,14 @@ def test_log(asked):
     assert drawn[0]["text/plain"] == (
         "History walk\naaaaaaaa    [4] (main) error: 1/0 # <b>\nbbbbbbbb  begin")
     assert "1/0 # &lt;b&gt;" in drawn[0]["text/html"] and "<b>walk</b>" in drawn[0]["text/html"]
+
+
+def test_a_log_says_what_can_come_back():
+    kept = {**NODE, "fidelity": "partial", "restorable_by": ["parked"]}
+    assert magics.log_text({**LOG, "nodes": [kept, NODE]}).split("\n")[1:] == [
+        "aaaaaaaa    [4] (main) error: 1/0 # <b>  [comes back: partial]",
+        "aaaaaaaa    [4] (main) error: 1/0 # <b>"]
+    assert ">partial</td>" in magics.log_html({**LOG, "nodes": [kept]})
 
 
 @pytest.mark.parametrize(("said", "about"), [("4", "In[4]"), ("HEAD~2", "HEAD~2"), ("abcd12", "abcd12")])
@@ -116,8 +126,18 @@ def test_alone_it_tells_what_there_is(asked, capsys):
     assert "%coppice show N" in capsys.readouterr().out and asked[1] == []
 
 
+@pytest.mark.parametrize(("line", "question"), [("checkout 4", ("checkout", "In[4]")), ("undo", ("undo", "")),
+                                                ("checkout main.2", ("checkout", "main.2"))])
+def test_going_back_is_filed(asked, capsys, line, question):
+    asked[0](line)
+    assert asked[1] == [question] and asked[2] == []
+    said = capsys.readouterr().out
+    assert "Once this cell has ended" in said and "In[4], node cccccccc" in said
+
+
 @pytest.mark.parametrize("line", ["shwo 4", "show", "show 1 2", "use", "log 7", "status now", "show 'a",
-                                  "checkout 4", "forget", "forget 1 2", "answer 1", "__init__ 1"])
+                                  "checkout", "checkout 1 2", "undo 4", "forget", "forget 1 2", "answer 1",
+                                  "__init__ 1"])
 def test_wrong_words(asked, line):
     with pytest.raises(UsageError, match="%coppice"):
         asked[0](line)
