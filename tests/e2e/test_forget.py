@@ -246,7 +246,9 @@ def test_who_may_and_what_can(told):
     assert forget(server).returncode == 2
     done = forget(server, "--history", kernel_id, root)
     assert done.returncode == 1 and "root" in done.stderr
-    assert executions(server.json(f"/history/{kernel_id}")) == nodes
+    # How they can come back changes by itself: parks come and go.
+    left = executions(server.json(f"/history/{kernel_id}"))
+    assert [(n["id"], n["summary"]) for n in left] == [(n["id"], n["summary"]) for n in nodes]
     log = (LOGS / f"{server.name}.log")
     assert not log.exists() or SECRET not in log.read_text()
 

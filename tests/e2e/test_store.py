@@ -93,7 +93,8 @@ def test_a_history_is_removed(server):
 def test_reindex(docker_server):
     server = docker_server("reindex")
     with server.kernel("python3") as kernel_id:
-        before = run_cells(server, kernel_id, 4)
+        run_cells(server, kernel_id, 4)
+    before = server.json(f"/history/{kernel_id}")  # with its container the parks have gone
     done = coppice(server, "reindex", check=1)
     assert "end it first" in done.stderr
     server.process.send_signal(2)
@@ -129,6 +130,7 @@ def test_backup_and_restore(docker_server, tmp_path):
     with tarfile.open(file) as tar:
         names = tar.getnames()
     assert not [n for n in names if "index.sqlite" in n or n.endswith(".lock")]
+    assert server.delete(f"/api/kernels/{kernel_id}").status_code == 204  # and its parks
     before = all_nodes(server, kernel_id)[:25]
 
     other = Server("restored", "--engine", "docker", "--pool-floor", "0", tokens=None)
