@@ -31,6 +31,9 @@
 
 /* Longer than all bounds of the rooms together; then the process goes as it is. */
 #define END_TIMEOUT_MS 15000
+/* A person's cell is recorded at once, as people see it; a burst's in a second at the latest. */
+#define GATHER_MS      100
+#define GATHER_MOST_MS 1000
 
 struct serve {
 	struct gateway gw;
@@ -224,6 +227,8 @@ static int open_histories(struct gateway *gw, struct err *err)
 		.on_recorded = scribe_recorded,
 		.keeping = {.every = (unsigned)gw->config.pack_every,
 			.idle_ms = (uint64_t)gw->config.pack_idle},
+		.gather_ms = GATHER_MS,
+		.gather_most_ms = GATHER_MOST_MS,
 	};
 	int n = snprintf(folder, sizeof folder, "%s/history", gw->config.data_dir);
 	if (n < 0 || (size_t)n >= sizeof folder)

@@ -9,9 +9,6 @@
 #include <git2/sys/repository.h>
 
 #define MAKER "coppice"
-/* Packing removes a folder of objects in which nothing lies; libgit2 may have made it just then, to
- * put an object there, and does not try again as git does. */
-#define WRITE_TRIES 3
 
 static int git_fail(int code, const char *what, struct err *err)
 {
@@ -86,10 +83,12 @@ int repo_make(const char *path, struct err *err)
 int repo_blob(struct repo *repo, struct bytes data, char ret_id[HISTORY_NODE_SIZE], struct err *err)
 {
 	git_oid id;
-	int code = GIT_ERROR;
-	for (int i = 0; code != 0 && i < WRITE_TRIES; i++)
-		code = git_blob_create_from_buffer(
-			&id, repo->git, data.len ? (const void *)data.data : "", data.len);
+	git_odb *odb = NULL;
+	int code = git_repository_odb(&odb, repo->git);
+	if (code == 0)
+		code = git_odb_write(&id, odb, data.len ? (const void *)data.data : "", data.len,
+			GIT_OBJECT_BLOB);
+	git_odb_free(odb);
 	if (code != 0)
 		return git_fail(code, "a file cannot be written", err);
 	git_oid_tostr(ret_id, HISTORY_NODE_SIZE, &id);
@@ -187,9 +186,7 @@ int repo_commit(struct repo *repo, const struct commit_draft *draft, char ret_id
 	struct err *err)
 {
 	git_oid id;
-	int code = GIT_ERROR;
-	for (int i = 0; code != 0 && i < WRITE_TRIES; i++)
-		code = write_commit(repo, draft, &id);
+	int code = write_commit(repo, draft, &id);
 	if (code != 0)
 		return git_fail(code, "a commit cannot be written", err);
 	git_oid_tostr(ret_id, HISTORY_NODE_SIZE, &id);

@@ -22,7 +22,7 @@ void recorder_reopen(struct recorder *r, const char *history)
 	char path[PATH_MAX];
 	/* One that cannot be opened stays as it is: what was packed away is found all the same. */
 	if (!repo || !folder_repository(r->folder, history, path, sizeof path) ||
-		repo_open(path, &fresh, NULL) != 0)
+		repo_open_to_write(path, &fresh, NULL) != 0)
 		return;
 	repo_close(&repo->repo);
 	repo->repo = fresh;

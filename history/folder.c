@@ -67,15 +67,28 @@ static int clean_refs(
 	return ends_with(name, ".lock") ? remove_file(path, err) : 0;
 }
 
+/* The recorder puts the index of a pack in place first, and did not come to the pack. */
+static int clean_packs(
+	void *data, const char *path, const char *name, bool is_folder, struct err *err)
+{
+	char pack[PATH_MAX];
+	(void)data;
+	if (is_folder || !ends_with(name, ".idx"))
+		return 0;
+	(void)snprintf(pack, sizeof pack, "%.*s.pack", (int)(strlen(path) - 4), path);
+	return access(pack, F_OK) != 0 && errno == ENOENT ? remove_file(path, err) : 0;
+}
+
 static int clean_objects(
 	void *data, const char *path, const char *name, bool is_folder, struct err *err)
 {
-	(void)data;
+	if (is_folder && strcmp(name, "pack") == 0)
+		return tree_each(path, clean_packs, data, err);
 	bool half = !is_folder && strncmp(name, "tmp_object", 10) == 0;
 	return half ? remove_file(path, err) : 0;
 }
 
-/* HEAD, config, packed-refs. What packing leaves is pack.c's to clean. */
+/* HEAD, config, packed-refs. What git's packing leaves is pack.c's to clean. */
 static int clean_top(
 	void *data, const char *path, const char *name, bool is_folder, struct err *err)
 {

@@ -247,6 +247,8 @@ int histories_open_hooked(const struct histories_setup *setup, const struct reco
 	h->clock = setup->clock;
 	h->on_recorded = setup->on_recorded;
 	h->data = setup->data;
+	h->gather_ms = setup->gather_ms;
+	h->gather_most_ms = setup->gather_most_ms;
 	h->folder = xstrdup(setup->folder);
 	if (setup->log)
 		h->log = *setup->log;
@@ -299,8 +301,7 @@ int history_record(struct histories *h, const struct history_run *run, struct er
 	if (!full) {
 		h->n_jobs++;
 		job->seq = h->next_seq++;
-		list_append(&h->jobs, &job->link);
-		pthread_cond_signal(&h->record_wake);
+		lane_add(h, job);
 	}
 	pthread_mutex_unlock(&h->lock);
 	if (!full)

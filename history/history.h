@@ -44,6 +44,7 @@ struct histories_setup {
 	void (*on_recorded)(void *data, const struct history_recorded *recorded);
 	void *data;
 	struct history_keeping keeping;
+	uint64_t gather_ms, gather_most_ms; /* lanes.h; 0: no run waits for others */
 };
 
 /* Blocks: opens the index, makes it anew from the repositories where there is none or it is

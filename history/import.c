@@ -21,7 +21,8 @@
 #define CHANGES_MAX (64u << 20)
 #define META_MAX    (16u << 20)
 #define NODES_MAX   (64u << 20)
-#define SLICE	    32 /* cells: some 30 ms */
+#define SLICE	    32	       /* cells: some 30 ms */
+#define PACK_BYTES  (8u << 20) /* of objects, some thousand cells */
 
 struct importing {
 	struct notebook nb;
@@ -205,6 +206,16 @@ static int write_cell(struct importing *im, size_t at, struct err *err)
 	return status;
 }
 
+/* A pack is written a few times for all, not a file for each object. */
+static int flush_some(struct importing *im, size_t from_bytes, struct err *err)
+{
+	if (repo_staged_bytes(&im->repo) < from_bytes)
+		return 0;
+	int status = repo_flush(&im->repo, err);
+	repo_begin(&im->repo);
+	return status;
+}
+
 static int sync_folder(const char *folder, int (*sync)(int fd), struct err *err)
 {
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -237,8 +248,11 @@ static int begin_repository(struct importing *im, struct err *err)
 	im->is_open = true;
 	int status = repo_make(im->half, err);
 	if (status == 0)
-		status = repo_open(im->half, &im->repo, err);
-	return status == 0 ? write_root(im, err) : status;
+		status = repo_open_to_write(im->half, &im->repo, err);
+	if (status != 0)
+		return status;
+	repo_begin(&im->repo);
+	return write_root(im, err);
 }
 
 int import_go_on(struct importing *im, struct err *err)
@@ -247,6 +261,8 @@ int import_go_on(struct importing *im, struct err *err)
 	for (size_t end = im->at + SLICE; status == 0 && im->at < im->nb.n && im->at < end;
 		im->at++)
 		status = write_cell(im, im->at, err);
+	if (status == 0)
+		status = flush_some(im, im->at < im->nb.n ? PACK_BYTES : 0, err);
 	if (status != 0 || im->at < im->nb.n)
 		return status == 0 ? 1 : status;
 	return put_in_place(im, err);

@@ -5,8 +5,8 @@
 
 #include "history/import.h"
 
-#define ANSWER_MAX (1u << 30)
-#define CATCH_UP_S 1
+#define ANSWER_MAX  (1u << 30)
+#define CATCH_UP_MS 1000
 
 void job_free(struct job *job)
 {
@@ -59,19 +59,63 @@ static void add_stop(struct histories *h, const struct job *job)
 	list_append(&h->stops, &stop->link);
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* One that is gathered wakes nobody, but the first and the one that fills a batch. */
+void lane_add(struct histories *h, struct job *job)
+{
+	job->came_ms = h->last_ms = now_ms();
+	list_append(&h->jobs, &job->link);
+	h->n_waiting++;
+	if (h->gather_ms == 0 || h->n_waiting == 1 || h->n_waiting >= BATCH_MAX)
+		pthread_cond_signal(&h->record_wake);
+}
+
+/* Under the lock: something else than recording is to be done. */
+static bool is_wanted(const struct histories *h)
+{
+	return (!list_empty(&h->forgets) && !h->forgets_rest) || h->closing || keeping_wants(h) ||
+	       adoptions_wait(h);
+}
+
+/* False: the time has come. */
+static bool wait_until(struct histories *h, uint64_t ms)
+{
+	struct timespec until = {
+		.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+	return pthread_cond_timedwait(&h->record_wake, &h->lock, &until) == 0;
+}
+
 /* Under the lock: until there is a job, the end, or it is time to try again what is owed. */
 static void wait_for_jobs(struct histories *h)
 {
-	struct timespec until;
 	bool lags = recorder_lags(h->recorder);
-	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail */
-	until.tv_sec += CATCH_UP_S;
-	while (list_empty(&h->jobs) && (list_empty(&h->forgets) || h->forgets_rest) &&
-		!h->closing && !keeping_wants(h) && !adoptions_wait(h)) {
+	uint64_t until = now_ms() + CATCH_UP_MS;
+	while (list_empty(&h->jobs) && !is_wanted(h)) {
 		if (!lags && !h->forgets_rest)
 			pthread_cond_wait(&h->record_wake, &h->lock);
-		else if (pthread_cond_timedwait(&h->record_wake, &h->lock, &until) != 0)
+		else if (!wait_until(h, until))
 			return;
+	}
+}
+
+/* Under the lock: of a burst, one at a time would cost three times as much, and the kernel's next
+ * cell wants the processor too. */
+static void gather(struct histories *h)
+{
+	while (!list_empty(&h->jobs) && h->n_waiting < BATCH_MAX && !is_wanted(h)) {
+		const struct job *oldest = CONTAINER_OF(h->jobs.next, struct job, link);
+		uint64_t pause = h->last_ms + h->gather_ms;
+		uint64_t most = oldest->came_ms + h->gather_most_ms;
+		uint64_t until = pause < most ? pause : most;
+		if (h->gather_ms == 0 || now_ms() >= until)
+			return;
+		(void)wait_until(h, until); /* it looks again */
 	}
 }
 
@@ -81,9 +125,11 @@ static bool take_batch(struct histories *h, struct job **jobs, size_t *ret_n)
 	size_t n = 0;
 	pthread_mutex_lock(&h->lock);
 	wait_for_jobs(h);
+	gather(h);
 	while (!list_empty(&h->jobs) && n < BATCH_MAX) {
 		jobs[n] = CONTAINER_OF(h->jobs.next, struct job, link);
 		list_remove(&jobs[n]->link);
+		h->n_waiting--;
 		check_stop(h, jobs[n++]);
 	}
 	bool more = n > 0 || !list_empty(&h->forgets) || !h->closing || adoptions_wait(h);

@@ -55,6 +55,9 @@ struct histories {
 	struct recorder *recorder;
 	struct asker asker;
 	struct keeper *keeper;
+	/* Runs wait for others, with which they are recorded at a fraction of the cost: until no
+	 * other came for gather_ms, the oldest has waited most_ms, or a batch is full. 0: not. */
+	uint64_t gather_ms, gather_most_ms;
 	pthread_t record_thread, ask_thread;
 	uv_async_t async;
 	void (*on_closed)(void *data);
@@ -63,6 +66,8 @@ struct histories {
 	pthread_mutex_t lock;
 	pthread_cond_t record_wake, ask_wake, wish_done;
 	struct list jobs, askings;	     /* waiting */
+	size_t n_waiting;		     /* in jobs */
+	uint64_t last_ms;		     /* when the youngest of jobs came */
 	struct list jobs_done, askings_done; /* to be told */
 	struct list stops;
 	struct list forgets, forgets_done; /* struct forgetting */
@@ -83,6 +88,8 @@ int histories_open_hooked(const struct histories_setup *setup, const struct reco
 
 void *lane_record(void *histories);
 void *lane_ask(void *histories);
+/* Loop, under the lock: the job waits to be recorded. */
+void lane_add(struct histories *h, struct job *job);
 void job_free(struct job *job);
 void asking_free(struct asking *asking);
 

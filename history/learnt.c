@@ -145,16 +145,16 @@ int learnt_add(struct recorder *r, struct open_repo *repo, const struct record *
 	if (status == 0)
 		status = repo_blob(
 			&repo->repo, (struct bytes){json.data, json.len}, change.blob, err);
-	return status == 0
-		       ? repo_state_tree(&repo->repo, repo->learnt, &change, 1, repo->learnt, err)
-		       : status;
+	return status == 0 ? repo_state_tree(&repo->repo, repo->learnt.tree, &change, 1,
+				     repo->learnt.tree, err)
+			   : status;
 }
 
 bool learnt_any(const struct recorder *r)
 {
 	struct open_repo *repo, *next;
 	HASH_ITER (hh, r->repos, repo, next) {
-		if (repo->learnt[0])
+		if (repo->learnt.tree[0])
 			return true;
 	}
 	return false;
@@ -165,8 +165,10 @@ int learnt_commit(struct recorder *r, struct err *err)
 	struct open_repo *repo, *next;
 	int status = 0;
 	HASH_ITER (hh, r->repos, repo, next) {
-		if (status == 0 && repo->learnt[0])
-			status = repo_state_commit(&repo->repo, repo->learnt, repo->state, err);
+		repo->learnt.commit[0] = '\0'; /* the state may be as it was again */
+		if (status == 0 && repo->learnt.tree[0])
+			status = repo_state_commit(
+				&repo->repo, repo->learnt.tree, repo->learnt.commit, err);
 	}
 	return status;
 }
@@ -176,8 +178,8 @@ int learnt_publish(struct recorder *r, struct err *err)
 	struct open_repo *repo, *next;
 	int status = 0;
 	HASH_ITER (hh, r->repos, repo, next) {
-		if (status == 0 && repo->state[0])
-			status = repo_state_move(&repo->repo, repo->state, err);
+		if (status == 0 && repo->learnt.commit[0])
+			status = repo_state_move(&repo->repo, repo->learnt.commit, err);
 	}
 	return status;
 }
@@ -186,6 +188,6 @@ void learnt_forget(struct recorder *r)
 {
 	struct open_repo *repo, *next;
 	HASH_ITER (hh, r->repos, repo, next) {
-		repo->learnt[0] = repo->state[0] = '\0';
+		repo->learnt = (struct learnt){"", ""};
 	}
 }

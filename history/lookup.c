@@ -44,22 +44,6 @@ void repo_library_end(void)
 	(void)git_libgit2_shutdown(); /* how many users are left */
 }
 
-/* Git's own level packs better but takes 5 s for 100 MB; packing does it again anyhow. */
-static int add_fast_backend(git_repository *git)
-{
-	char path[4096];
-	git_odb *odb = NULL;
-	git_odb_backend *loose = NULL;
-	int code = git_repository_odb(&odb, git);
-	(void)snprintf(path, sizeof path, "%sobjects", git_repository_path(git));
-	if (code == 0)
-		code = git_odb_backend_loose(&loose, path, 1, 0, 0700, 0400);
-	if (code == 0)
-		code = git_odb_add_backend(odb, loose, 5);
-	git_odb_free(odb);
-	return code;
-}
-
 /* Whether refs are synced is decided when their database is opened; objects ask at each write.
  * Refs are to be synced one by one, objects once for a batch. */
 static int open_refs_synced(git_repository *git)
@@ -79,21 +63,19 @@ int repo_open(const char *path, struct repo *ret_repo, struct err *err)
 	int code = git_repository_open_ext(
 		&git, path, GIT_REPOSITORY_OPEN_BARE | GIT_REPOSITORY_OPEN_NO_SEARCH, NULL);
 	if (code == 0)
-		code = add_fast_backend(git);
-	if (code == 0)
 		code = open_refs_synced(git);
 	if (code != 0) {
 		git_repository_free(git);
 		return git_fail(GIT_ERROR, "a repository cannot be opened", err);
 	}
-	ret_repo->git = git;
+	*ret_repo = (struct repo){.git = git};
 	return 0;
 }
 
 void repo_close(struct repo *repo)
 {
 	git_repository_free(repo->git);
-	repo->git = NULL;
+	*repo = (struct repo){.git = NULL};
 }
 
 static int by_name(const void *a, const void *b)

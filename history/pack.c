@@ -12,7 +12,6 @@
 #include "gateway/base/tree.h"
 
 #define OBJECTS_PER_NODE 9u /* code, outputs, meta, four or five trees, a commit */
-#define PACKS_MAX	 10u
 #define FANOUT		 256u
 #define GRACE		 "1.hour.ago"
 
@@ -89,42 +88,14 @@ int pack_clean(const char *repository, struct err *err)
 	char path[PATH_MAX];
 	(void)snprintf(path, sizeof path, "%s/objects/pack", repository);
 	int status = tree_each(path, clean_pack, NULL, err);
+	(void)snprintf(path, sizeof path, "%s/objects/tmp_join", repository);
+	if (status == 0)
+		status = tree_remove(path, err);
 	(void)snprintf(path, sizeof path, "%s/objects", repository);
 	return status == 0 ? tree_each(path, clean_objects, NULL, err) : status;
 }
 
 /* ---- packing ---- */
-
-struct packs {
-	unsigned n;
-	off_t bytes, largest;
-};
-
-static int add_pack(void *data, const char *path, const char *name, bool is_folder, struct err *err)
-{
-	struct packs *packs = data;
-	struct stat st;
-	(void)is_folder, (void)err;
-	size_t len = strlen(name);
-	if (!begins_with(name, "pack-") || len <= 5 || strcmp(name + len - 5, ".pack") != 0 ||
-		stat(path, &st) != 0)
-		return 0;
-	packs->n++;
-	packs->bytes += st.st_size;
-	packs->largest = st.st_size > packs->largest ? st.st_size : packs->largest;
-	return 0;
-}
-
-/* Many packs, and the small ones worth it: what is packed is written again as often as it grew by
- * an eighth, and the packs stay few. */
-static bool is_scattered(const char *repository)
-{
-	struct packs packs = {0};
-	char path[PATH_MAX];
-	(void)snprintf(path, sizeof path, "%s/objects/pack", repository);
-	(void)tree_each(path, add_pack, &packs, NULL); /* none of what cannot be read */
-	return packs.n >= PACKS_MAX && packs.bytes - packs.largest >= packs.largest / 8;
-}
 
 /* Not --geometric: it takes along what lies loose by no name, so of a run that is being written the
  * commit but not the tree; a repack passes over a packed commit, and the tree lies loose for ever.
@@ -132,11 +103,8 @@ static bool is_scattered(const char *repository)
 int pack_recent(struct child *child, const char *repository, int lock, struct err *err)
 {
 	const char *const loose[] = {"git", "-C", repository, "repack", "-d", "-q", NULL};
-	const char *const together[] = {"git", "-C", repository, "repack", "-A", "-d", "-q", NULL};
 	int status = child_run(child, loose, lock, err);
-	if (status == 0 && is_scattered(repository))
-		status = child_run(child, together, lock, err);
-	return status;
+	return status == 0 ? pack_join(child, repository, lock, err) : status;
 }
 
 int pack_whole(struct child *child, const char *repository, int lock, struct err *err)
@@ -144,7 +112,9 @@ int pack_whole(struct child *child, const char *repository, int lock, struct err
 	const char *const repack[] = {"git", "-C", repository, "repack", "-A", "-d", "-q",
 		"--unpack-unreachable=" GRACE, NULL};
 	const char *const prune[] = {"git", "-C", repository, "prune", "--expire=" GRACE, NULL};
-	int status = child_run(child, repack, lock, err);
+	int status = pack_bursts(child, repository, lock, err);
+	if (status == 0)
+		status = child_run(child, repack, lock, err);
 	return status == 0 ? child_run(child, prune, lock, err) : status;
 }
 
@@ -168,15 +138,26 @@ static int count_folder(
 	return 0;
 }
 
+static int count_burst(
+	void *data, const char *path, const char *name, bool is_folder, struct err *err)
+{
+	(void)path, (void)is_folder, (void)err;
+	if (begins_with(name, "pack-" PACK_OF_BURST))
+		++*(unsigned *)data;
+	return 0;
+}
+
 /* Names are hashes: one folder of the 256 stands for all. */
 unsigned pack_loose_nodes(const char *repository)
 {
 	char path[PATH_MAX];
-	unsigned folders = 0, files = 0;
+	unsigned folders = 0, files = 0, bursts = 0;
 	(void)snprintf(path, sizeof path, "%s/objects", repository);
 	(void)tree_each(path, count_folder, &folders, NULL); /* 0 of what cannot be read */
 	(void)snprintf(path, sizeof path, "%s/objects/17", repository);
 	(void)tree_each(path, count_entry, &files, NULL);
+	(void)snprintf(path, sizeof path, "%s/objects/pack", repository);
+	(void)tree_each(path, count_burst, &bursts, NULL);
 	unsigned nodes = files * FANOUT / OBJECTS_PER_NODE;
-	return nodes == 0 && folders > 0 ? 1 : nodes;
+	return nodes == 0 && (folders > 0 || bursts > 0) ? 1 : nodes;
 }

@@ -39,16 +39,7 @@ static void drop_lists(const char *repository)
 	}
 }
 
-static int run(const char *const *argv, int lock, struct err *err)
-{
-	struct child child;
-	child_init(&child);
-	int status = child_run(&child, argv, lock, err);
-	child_done(&child);
-	return status;
-}
-
-static int purge_locked(const char *repository, int lock, struct err *err)
+static int purge_locked(struct child *child, const char *repository, int lock, struct err *err)
 {
 	char packs[PATH_SIZE];
 	(void)snprintf(packs, sizeof packs, "%s/objects/pack", repository); /* fits */
@@ -60,17 +51,22 @@ static int purge_locked(const char *repository, int lock, struct err *err)
 		status = tree_each(packs, drop_keep, NULL, err);
 	drop_lists(repository);
 	if (status == 0)
-		status = run(repack, lock, err);
-	return status == 0 ? run(prune, lock, err) : status;
+		status = pack_bursts(child, repository, lock, err);
+	if (status == 0)
+		status = child_run(child, repack, lock, err);
+	return status == 0 ? child_run(child, prune, lock, err) : status;
 }
 
 int repo_purge(const char *repository, struct err *err)
 {
 	int lock = -1;
+	struct child child;
 	int status = pack_lock(repository, false, &lock, err);
 	if (status != 0)
 		return status;
-	status = purge_locked(repository, lock, err);
+	child_init(&child);
+	status = purge_locked(&child, repository, lock, err);
+	child_done(&child);
 	(void)close(lock); /* nothing is written through it */
 	return status;
 }

@@ -47,10 +47,12 @@ static int step(struct recorder *r, enum record_step at, struct err *err)
 	return err_set(err, E_IO, "step %d of recording failed", (int)at);
 }
 
-static int ensure_repo(struct recorder *r, const char *id, const char *path, struct err *err)
+static int ensure_repo(
+	struct recorder *r, const char *id, const char *path, bool *ret_made, struct err *err)
 {
 	struct stat st;
-	if (stat(path, &st) == 0)
+	*ret_made = stat(path, &st) != 0;
+	if (!*ret_made)
 		return 0;
 	int status = step(r, STEP_REPOSITORY, err);
 	if (status == 0)
@@ -63,6 +65,7 @@ static int find_repo(
 {
 	struct open_repo *repo;
 	char path[PATH_MAX];
+	bool made = false;
 	HASH_FIND_STR(r->repos, id, repo);
 	if (repo) {
 		repo->used = ++r->uses;
@@ -71,18 +74,19 @@ static int find_repo(
 	}
 	if (strlen(id) >= sizeof repo->id || !folder_repository(r->folder, id, path, sizeof path))
 		return err_set(err, E_INVALID, "'%.60s' is no id of a history", id);
-	int status = ensure_repo(r, id, path, err);
+	int status = ensure_repo(r, id, path, &made, err);
 	if (status != 0)
 		return status;
 	trim_repos(r);
 	repo = xcalloc(1, sizeof *repo);
-	status = repo_open(path, &repo->repo, err);
+	status = repo_open_to_write(path, &repo->repo, err);
 	if (status != 0) {
 		free(repo);
 		return status;
 	}
 	(void)snprintf(repo->id, sizeof repo->id, "%s", id);
 	repo->used = ++r->uses;
+	repo->mended = made;
 	HASH_ADD_STR(r->repos, id, repo);
 	*ret_repo = repo;
 	return 0;
@@ -169,7 +173,7 @@ static int add_row(struct recorder *r, struct open_repo *repo, const struct plac
 	return status;
 }
 
-static void tell_place(struct job *job, const char *node, const char *branch, uint64_t version)
+void job_place(struct job *job, const char *node, const char *branch, uint64_t version)
 {
 	if (job->node != node)
 		(void)snprintf(job->node, sizeof job->node, "%s", node);
@@ -215,7 +219,7 @@ static int record_new(struct recorder *r, struct open_repo *repo, struct record 
 	if (status != 0)
 		return status;
 	note_move(r, repo, &place, job->node);
-	tell_place(job, job->node, place.branch, place.at.state_version);
+	job_place(job, job->node, place.branch, place.at.state_version);
 	return 0;
 }
 
@@ -237,28 +241,50 @@ static int record_job(struct recorder *r, struct open_repo *repo, struct record 
 		return status;
 	if (status == 0)
 		return record_new(r, repo, rec, job, err);
-	tell_place(job, there.node, there.branch, there.state_version);
+	job_place(job, there.node, there.branch, there.state_version);
 	return 0;
 }
 
+/* Before anything is done in it: what a run that fails takes back is its own. */
+static int bring_up(struct recorder *r, struct open_repo *repo, struct err *err)
+{
+	if (!repo->behind)
+		return 0;
+	int status = db_script(r->db, "SAVEPOINT history", err);
+	if (status != 0)
+		return status;
+	status = catch_up(r, repo, err);
+	repo->mended = repo->mended || status == 0;
+	if (status != 0)
+		(void)db_script(r->db, "ROLLBACK TO history", NULL); /* the cause counts */
+	int released = db_script(r->db, "RELEASE history", status == 0 ? err : NULL);
+	return status != 0 ? status : released;
+}
+
+static int find_place(
+	struct recorder *r, struct job *job, struct open_repo **ret_repo, struct err *err)
+{
+	int status = place_history(r, job, err);
+	if (status == 0)
+		status = find_repo(r, job->run.history_id, ret_repo, err);
+	if (status == 0)
+		(*ret_repo)->in_batch = true;
+	return status == 0 ? bring_up(r, *ret_repo, err) : status;
+}
+
 /* In a savepoint: rows of a run that fails are not there for the next. */
-static int record_one(struct recorder *r, struct job *job, struct err *err)
+int recorder_run(struct recorder *r, struct job *job, struct err *err)
 {
 	struct open_repo *repo = NULL;
 	struct record rec;
-	int status = place_history(r, job, err);
-	if (status == 0)
-		status = find_repo(r, job->run.history_id, &repo, err);
+	int status = find_place(r, job, &repo, err);
 	if (status == 0)
 		status = db_script(r->db, "SAVEPOINT run", err);
 	if (status != 0)
 		return status;
-	repo->in_batch = true;
-	if (repo->behind)
-		status = catch_up(r, repo, err);
+	repo_begin(&repo->repo);
 	record_init(&rec);
-	if (status == 0)
-		status = record_job(r, repo, &rec, job, err);
+	status = record_job(r, repo, &rec, job, err);
 	record_done(&rec);
 	if (status != 0)
 		(void)db_script(r->db, "ROLLBACK TO run", NULL); /* the cause counts */
@@ -266,178 +292,7 @@ static int record_one(struct recorder *r, struct job *job, struct err *err)
 	return status != 0 ? status : released;
 }
 
-/* ---- a batch ---- */
-
-static bool same_kernel(const struct job *a, const struct job *b)
-{
-	return strcmp(a->run.kernel_id, b->run.kernel_id) == 0;
-}
-
-/* The order of a kernel's runs is kept: after one that failed the later ones wait for it. */
-static bool waits_for_earlier(struct job **jobs, size_t i)
-{
-	for (size_t k = 0; k < i; k++)
-		if (jobs[k]->status != 0 && same_kernel(jobs[k], jobs[i]))
-			return true;
-	return false;
-}
-
-void job_refuse(struct job *job)
-{
-	job->refused = true;
-	job->status =
-		err_set(&job->err, E_UNAVAILABLE, "an earlier run of this kernel was not recorded");
-}
-
-/* What is not 0 is the end of the batch, before any ref. */
-static int record_all(struct recorder *r, struct job **jobs, size_t n, struct err *err)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct job *job = jobs[i];
-		if (job->status != 0)
-			continue;
-		if (waits_for_earlier(jobs, i))
-			job_refuse(job);
-		else
-			job->status = record_one(r, job, &job->err);
-		if (!db_in_transaction(r->db))
-			return err_set(err, E_IO, "%s", job->err.text);
-	}
-	return 0;
-}
-
-static int sync_objects(struct recorder *r, struct err *err)
-{
-	if (r->n_moves == 0 && !learnt_any(r))
-		return 0;
-	int status = step(r, STEP_SYNC, err);
-	if (status == 0 && syncfs(r->folder_fd) != 0)
-		status = err_set(err, E_IO, "%s cannot be synced: %s", r->folder, strerror(errno));
-	return status;
-}
-
-static int move_branches(struct recorder *r, struct err *err)
-{
-	int status = 0;
-	for (size_t i = 0; status == 0 && i < r->n_moves; i++) {
-		const struct move *m = &r->moves[i];
-		status = step(r, STEP_REF, err);
-		if (status == 0)
-			status = repo_move_branch(&m->repo->repo, m->branch, m->from, m->to, err);
-	}
-	return status;
-}
-
-static int finish(struct recorder *r, struct err *err)
-{
-	int status = learnt_commit(r, err);
-	if (status == 0)
-		status = sync_objects(r, err);
-	if (status == 0)
-		status = move_branches(r, err);
-	if (status == 0)
-		status = learnt_publish(r, err);
-	if (status == 0)
-		status = step(r, STEP_INDEX, err);
-	if (status == 0)
-		status = db_script(r->db, "COMMIT", err);
-	return status;
-}
-
-static int look_up(struct recorder *r, struct job *job, struct err *err)
-{
-	struct open_repo *repo = NULL;
-	struct index_place there;
-	if (job->learns)
-		return 0; /* twice does no harm */
-	int status = find_repo(r, job->run.history_id, &repo, err);
-	if (status == 0 && repo->behind)
-		status = catch_up(r, repo, err);
-	if (status == 0)
-		status = index_find_run(r->db, job->run.history_id, job->msg_id, &there, err);
-	if (status == 1)
-		tell_place(job, there.node, there.branch, there.state_version);
-	return status;
-}
-
-/* The batch ended amid its refs: what each run came to is read from them. */
-static void settle(struct recorder *r, struct job **jobs, size_t n, const struct err *cause)
-{
-	struct open_repo *repo, *next;
-	struct err err;
-	(void)db_script(r->db, "ROLLBACK", NULL); /* there may be none any more */
-	HASH_ITER (hh, r->repos, repo, next) {
-		repo->behind = repo->behind || repo->in_batch;
-	}
-	bool open = db_script(r->db, "BEGIN IMMEDIATE", &err) == 0;
-	for (size_t i = 0; i < n; i++) {
-		struct job *job = jobs[i];
-		if (job->status == 0 && (!open || look_up(r, job, &err) != 1))
-			job->status = err_set(&job->err, cause->code, "%s", cause->text);
-	}
-	if (open && db_script(r->db, "COMMIT", &err) == 0)
-		return;
-	(void)db_script(r->db, "ROLLBACK", NULL); /* as above */
-	HASH_ITER (hh, r->repos, repo, next) {
-		repo->behind = repo->behind || repo->in_batch;
-		repo->owed = repo->owed || repo->in_batch;
-	}
-}
-
-bool recorder_lags(const struct recorder *r)
-{
-	struct open_repo *repo, *next;
-	if (r->tidied)
-		return true;
-	HASH_ITER (hh, r->repos, repo, next) {
-		if (repo->owed)
-			return true;
-	}
-	return false;
-}
-
-void recorder_catch_up(struct recorder *r)
-{
-	struct open_repo *repo, *next;
-	struct err err;
-	r->tidied = false;
-	int status = db_script(r->db, "BEGIN IMMEDIATE", &err);
-	HASH_ITER (hh, r->repos, repo, next) {
-		repo->in_batch = status == 0 && repo->owed;
-		if (repo->in_batch)
-			status = catch_up(r, repo, &err);
-	}
-	if (status == 0)
-		status = db_script(r->db, "COMMIT", &err);
-	if (status != 0)
-		(void)db_script(r->db, "ROLLBACK", NULL); /* there may be none any more */
-	HASH_ITER (hh, r->repos, repo, next) {
-		if (status != 0 && repo->in_batch)
-			repo->behind = repo->owed = true;
-		repo->in_batch = false;
-	}
-}
-
-void recorder_batch(struct recorder *r, struct job **jobs, size_t n)
-{
-	struct open_repo *repo, *next;
-	struct err err;
-	r->n_moves = 0;
-	int status = db_script(r->db, "BEGIN IMMEDIATE", &err);
-	if (status == 0)
-		status = record_all(r, jobs, n, &err);
-	if (status == 0)
-		status = finish(r, &err);
-	if (status != 0)
-		settle(r, jobs, n, &err);
-	learnt_forget(r);
-	HASH_ITER (hh, r->repos, repo, next) {
-		repo->in_batch = false;
-	}
-	(void)step(r, STEP_TOLD, &err); /* too late to fail: a place to be killed at */
-}
-
-/* ---- for forget*.c ---- */
+/* ---- for batch.c and forget*.c ---- */
 
 int recorder_step(struct recorder *r, enum record_step at, struct err *err)
 {

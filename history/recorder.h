@@ -9,15 +9,16 @@
 #include "gateway/base/list.h"
 #include "history/history.h"
 
-#define BATCH_MAX 64u
+#define BATCH_MAX 128u
 
 /* In order of what one batch does. */
 enum record_step {
 	STEP_REPOSITORY, /* before one is made */
 	STEP_READ,	 /* before a source is read */
-	STEP_OBJECTS,	 /* before a run's files and commit are written */
+	STEP_OBJECTS,	 /* before a run's files and commit are made */
 	STEP_ROW,	 /* before its row */
-	STEP_SYNC,	 /* before objects are made durable */
+	STEP_FLUSH,	 /* before a kernel's objects are put on the disk */
+	STEP_SYNC,	 /* before they are made durable */
 	STEP_REF,	 /* before each ref */
 	STEP_INDEX,	 /* before the rows are committed */
 	STEP_TOLD,	 /* all is done, nobody knows */
@@ -40,12 +41,14 @@ struct job {
 	char *text;
 	uint64_t seq; /* in order of arrival */
 	int64_t came_us;
+	uint64_t came_ms; /* by the clock that never goes back */
 	char msg_id[256];
 	char history[64]; /* where it goes, once that is known */
 	/* What came of it. */
 	int status;   /* set before the batch: it is not to be recorded */
 	bool refused; /* nothing is wrong with it, but with one before it */
 	bool learns;  /* it is no run, but what was learnt of one */
+	bool taken;   /* the batch was at it */
 	struct err err;
 	char node[HISTORY_NODE_SIZE], branch[HISTORY_BRANCH_SIZE];
 	uint64_t state_version;

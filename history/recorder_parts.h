@@ -1,4 +1,4 @@
-/* The inside of struct recorder, for recorder.c and place.c. */
+/* The inside of struct recorder. */
 #ifndef COPPICE_HISTORY_RECORDER_PARTS_H
 #define COPPICE_HISTORY_RECORDER_PARTS_H
 
@@ -8,14 +8,21 @@
 #include "history/recorder.h"
 #include "history/repo.h"
 
+/* What a batch learnt: the tree that the state is to be, and its commit; "": nothing. */
+struct learnt {
+	char tree[HISTORY_NODE_SIZE], commit[HISTORY_NODE_SIZE];
+};
+
 struct open_repo {
 	char id[64];
 	struct repo repo;
 	bool behind; /* its index may lag behind its refs */
 	bool owed;   /* it does, by a run that was told as recorded */
 	bool in_batch;
-	/* What the batch learnt: the tree that the state is to be, and its commit; "": nothing. */
-	char learnt[HISTORY_NODE_SIZE], state[HISTORY_NODE_SIZE];
+	/* Of the batch; before: before the kernel that is recorded now. mended: rows that are no
+	 * run's came or went since then. */
+	bool mended;
+	struct learnt learnt, learnt_before;
 	uint64_t used;
 	UT_hash_handle hh;
 };
@@ -40,15 +47,15 @@ struct recorder {
 	struct db *db;
 	struct open_repo *repos;
 	uint64_t uses;
-	struct move moves[BATCH_MAX];
-	size_t n_moves;
+	struct move moves[BATCH_MAX], moves_before[BATCH_MAX]; /* as learnt_before */
+	size_t n_moves, n_moves_before;
 	struct list sheds;
 	bool untidy; /* index_tidy() is owed */
 	bool tidied; /* in vain; again in a while */
 	bool untidy_told;
 };
 
-/* ---- for forget*.c ---- */
+/* ---- for batch.c and forget*.c ---- */
 
 int recorder_step(struct recorder *r, enum record_step at, struct err *err);
 /* Opens it, or makes it. */
@@ -58,6 +65,12 @@ int recorder_repo(
 void recorder_let_go(struct recorder *r, const char *history);
 /* In the caller's transaction: its rows agree with its refs. */
 int recorder_index(struct recorder *r, struct open_repo *repo, struct err *err);
+
+/* ---- one run, for batch.c ---- */
+
+/* In the batch's transaction, its objects in memory. What is not 0 left nothing behind. */
+int recorder_run(struct recorder *r, struct job *job, struct err *err);
+void job_place(struct job *job, const char *node, const char *branch, uint64_t version);
 
 /* Where a run goes: its parent, branch, number and version. */
 struct place {

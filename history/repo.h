@@ -10,16 +10,33 @@
 
 struct git_repository;
 
+struct stage;
+
 struct repo {
 	struct git_repository *git;
+	struct stage *stage; /* NULL if it was opened to be read; git's, else */
 };
 
 /* Once per process that uses the rest, any thread; settings of the person's git do not count. */
 int repo_library_start(struct err *err);
 void repo_library_end(void);
 
+/* To be read. */
 int repo_open(const char *path, struct repo *ret_repo, struct err *err);
 void repo_close(struct repo *repo);
+
+/* ---- stage.c: where objects go that are written ---- */
+
+int repo_open_to_write(const char *path, struct repo *ret_repo, struct err *err);
+/* From here to repo_flush() or repo_drop() objects stay in memory, where this handle alone sees
+ * them; but large ones, and what is beyond a bound, which go to the disk at once. Else all do. */
+void repo_begin(struct repo *repo);
+size_t repo_staged_bytes(const struct repo *repo);
+/* Writes them: few as a file each, many as one pack. Whatever it returns, none is in memory any
+ * more: after a failure they are to be made again. Durable once the file system is synced. */
+int repo_flush(struct repo *repo, struct err *err);
+/* They are given up. */
+void repo_drop(struct repo *repo);
 
 /* ---- commit.c: writing, by the recorder alone ---- */
 

@@ -34,7 +34,12 @@ void child_done(struct child *c)
 	(void)pthread_mutex_destroy(&c->lock); /* nobody holds it */
 }
 
-static int spawn(const char *const *argv, int said, int held_fd, pid_t *ret_pid)
+/* What a child has open; -1: not. */
+struct files {
+	int input, said, held;
+};
+
+static int spawn(const char *const *argv, const struct files *f, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
@@ -51,13 +56,16 @@ static int spawn(const char *const *argv, int said, int held_fd, pid_t *ret_pid)
 	(void)posix_spawnattr_setpgroup(&attributes, 0);
 	(void)posix_spawnattr_setflags(&attributes,
 		POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	rc = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+	if (f->input >= 0)
+		rc = posix_spawn_file_actions_adddup2(&files, f->input, 0);
+	else
+		rc = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
 	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(&files, said, 1);
+		rc = posix_spawn_file_actions_adddup2(&files, f->said, 1);
 	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(&files, said, 2);
-	if (rc == 0 && held_fd >= 0)
-		rc = posix_spawn_file_actions_adddup2(&files, held_fd, HELD_FD);
+		rc = posix_spawn_file_actions_adddup2(&files, f->said, 2);
+	if (rc == 0 && f->held >= 0)
+		rc = posix_spawn_file_actions_adddup2(&files, f->held, HELD_FD);
 	/* argv and environment are not written to; the prototype is older than const. */
 	if (rc == 0)
 		rc = posix_spawnp(ret_pid, argv[0], &files, &attributes,
@@ -67,11 +75,11 @@ static int spawn(const char *const *argv, int said, int held_fd, pid_t *ret_pid)
 	return rc;
 }
 
-static int start(struct child *c, const char *const *argv, int said, int held_fd, pid_t *ret_pid,
-	struct err *err)
+static int start(struct child *c, const char *const *argv, const struct files *files,
+	pid_t *ret_pid, struct err *err)
 {
 	pthread_mutex_lock(&c->lock);
-	int rc = c->stopped ? ECANCELED : spawn(argv, said, held_fd, ret_pid);
+	int rc = c->stopped ? ECANCELED : spawn(argv, files, ret_pid);
 	if (rc == 0)
 		c->pid = *ret_pid;
 	pthread_mutex_unlock(&c->lock);
@@ -110,12 +118,21 @@ static bool reap(struct child *c, pid_t pid, int *ret_status)
 
 int child_run(struct child *c, const char *const *argv, int held_fd, struct err *err)
 {
+	return child_run_fed(c, argv, -1, held_fd, err);
+}
+
+int child_run_fed(
+	struct child *c, const char *const *argv, int input_fd, int held_fd, struct err *err)
+{
 	char text[SAID_MAX];
 	pid_t pid = 0;
 	int how = 0, said = memfd_create("said", MFD_CLOEXEC);
 	if (said < 0)
 		return err_set(err, E_IO, "%s: %s", argv[0], strerror(errno));
-	int status = start(c, argv, said, held_fd, &pid, err);
+	if (input_fd >= 0)
+		(void)lseek(input_fd, 0, SEEK_SET); /* it is a file */
+	const struct files files = {input_fd, said, held_fd};
+	int status = start(c, argv, &files, &pid, err);
 	if (status == 0) {
 		bool stopped = reap(c, pid, &how);
 		read_said(said, text);

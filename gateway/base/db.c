@@ -58,9 +58,10 @@ int db_open(const char *path, struct db **ret_db, struct err *err)
 	if (sqlite3_db_readonly(db->sqlite, "main") != 0)
 		return err_set(err, E_IO, "%s cannot be opened for writing", path);
 	(void)sqlite3_busy_timeout(db->sqlite, BUSY_MS); /* cannot fail */
+	/* temp_store: what a savepoint may take back is kept in memory, not in a file beside. */
 	int status = db_script(db,
 		"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA mmap_size = 0; "
-		"PRAGMA cache_size = -256;",
+		"PRAGMA cache_size = -256; PRAGMA temp_store = MEMORY;",
 		err);
 	if (status == 0)
 		*ret_db = TAKE(db);

@@ -54,3 +54,8 @@ int hmac_hex(struct hmac_key *k, const struct bytes *parts, size_t n, char ret_h
 	crypto_hex(mac, len, ret_hex);
 	return 0;
 }
+
+int sha1_sum(struct bytes data, uint8_t ret_sum[SHA1_SIZE])
+{
+	return EVP_Digest(data.data, data.len, ret_sum, NULL, EVP_sha1(), NULL) == 1 ? 0 : E_NOMEM;
+}

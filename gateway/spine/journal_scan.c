@@ -9,6 +9,8 @@
 #include "gateway/base/jmsg.h"
 #include "gateway/spine/journal_segment.h"
 
+/* Most stretches are of a few messages; behind them in the file are others'. */
+#define FIRST_BYTES (16u << 10)
 #define BLOCK_BYTES (256u << 10)
 
 struct journal_scan {
@@ -61,10 +63,14 @@ static int make_room(struct journal_scan *s, size_t want, struct err *err)
 		memmove(s->block, s->block + s->at, s->len - s->at);
 	s->len -= s->at;
 	s->at = 0;
-	if (want <= s->size)
+	size_t size = s->size > 0 ? 2 * s->size : FIRST_BYTES;
+	if (want <= s->size && s->size >= BLOCK_BYTES)
 		return 0;
-	size_t size = want > BLOCK_BYTES ? want : BLOCK_BYTES;
+	size = size > BLOCK_BYTES ? BLOCK_BYTES : size;
+	size = want > size ? want : size;
 	uint8_t *block = realloc(s->block, size);
+	if (!block && want <= s->size)
+		return 0;
 	if (!block)
 		return err_set(err, E_NOMEM, "journal: a record of %zu bytes", want);
 	s->block = block;

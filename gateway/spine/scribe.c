@@ -14,7 +14,7 @@
 #include "gateway/spine/survive.h"
 
 #define AGAIN_MS 5000u
-#define OUT_MAX	 16u /* recorded together they cost one sync */
+#define OUT_MAX	 64u /* recorded together they cost one sync and one pack */
 
 struct range {
 	struct list link;

@@ -8,7 +8,8 @@ pairs: straight to the kernel, through `bare`, through Coppice, which records no
 back, and with a pause between cells, as people and models run them. Back to back on few processors
 the relay's work for one cell runs while the next one's kernel already computes: `bare` says what of
 the difference is that.
-recording: bursts through a Coppice that records and one that does not, in turn.
+recording: bursts through a Coppice that records and one that does not, in turn; beside the time the
+gateway's processor time until all is recorded.
 peers: all sides, both framings, an ordinary client and one that acknowledges at once."""
 
 import contextlib
@@ -136,12 +137,18 @@ def recording(run, on, off):
             burst(client, 100)
         recorded(on)
         for _ in range(blocks):
+            before = [kit.cpu_ns(g.pid) for g in (off, on)]
             off_ms = burst(plain, count)
             on_ms = burst(recorder, count)
             recorded(on)
+            off_us, on_us = ((kit.cpu_ns(g.pid) - b) / 1e3 / count
+                             for g, b in zip((off, on), before))
             rows.append({"off_ms": kit.median(off_ms), "on_ms": kit.median(on_ms),
-                         "off_s": sum(off_ms) / 1e3, "on_s": sum(on_ms) / 1e3})
+                         "off_s": sum(off_ms) / 1e3, "on_s": sum(on_ms) / 1e3,
+                         "off_us": off_us, "on_us": on_us})
     return {"blocks": rows, "cells": count,
+            "off_us": kit.median(r["off_us"] for r in rows),
+            "on_us": kit.median(r["on_us"] for r in rows),
             "median_ratio": kit.median(r["on_ms"] / r["off_ms"] for r in rows),
             "whole_ratio": kit.median(r["on_s"] / r["off_s"] for r in rows)}
 
@@ -208,7 +215,8 @@ def show(run, found):
 def bounds(run, found):
     ratio = found["recording"]
     print(f"recording on against off, bursts of {ratio['cells']}: {ratio['whole_ratio']:.3f} "
-          f"(by the median cell {ratio['median_ratio']:.3f})")
+          f"(by the median cell {ratio['median_ratio']:.3f}); the gateway's processor time a cell "
+          f"{ratio['on_us']:.0f} us against {ratio['off_us']:.0f} us")
     run.bound("recording on against off, bursts", ratio["whole_ratio"], 1.02)
     for pace in ("back to back", "with pauses"):
         row = {r["side"]: r for r in found["pairs"][f"docker, {pace}"]}

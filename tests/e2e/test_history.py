@@ -169,6 +169,24 @@ def test_each_once_through_a_gateway_s_end(docker_server, how):
     assert "".join(node["outputs"][0]["text"]) == "".join(f"{i}\n" for i in range(30))
 
 
+def test_a_burst_is_each_once_through_a_kill(docker_server):
+    """The recorder waits for a pause in it; what waits then is recorded by the next gateway."""
+    server = docker_server("history-burst")
+    kernel_id, count = server.start_kernel("python3"), 150
+    with server.open(kernel_id) as c:
+        c.info()
+        for i in range(count):
+            assert c.run(f"n = {i}").status == "ok"
+        cut(server, signal.SIGKILL)
+    again(server)
+    history = wait(lambda: server.json(f"/history/{kernel_id}?limit=1000"),
+                   lambda h: len(executions(h)) >= count, within(20))
+    assert [n["summary"] for n in executions(history)] == [f"n = {i}" for i in range(count)]
+    repository = server.data_dir / "history" / f"{kernel_id}.git"
+    assert git("fsck", "--strict", "--no-dangling", cwd=repository).stdout == ""
+    assert git("rev-list", "--count", "main", cwd=repository).stdout == f"{count + 1}\n"
+
+
 def test_log_draws_it(server, told):
     kernel_id, _ = told
     binary = server.argv[0]

@@ -118,6 +118,8 @@ def test_backup_and_restore(docker_server, tmp_path):
     assert said.status_code == 201, said.text
     kernel_id = server.start_kernel("python3")
     run_cells(server, kernel_id, 25)
+    # What is learnt of the last one in the pause after it comes a moment later.
+    wait(lambda: all_nodes(server, kernel_id)[24]["variables"], lambda v: v is not None, within(20))
     file = tmp_path / "all.tar"
     (server.data_dir / "backup.killed").mkdir()  # of one that was killed
     with server.open(kernel_id) as c:  # a cell runs, and others are recorded, meanwhile

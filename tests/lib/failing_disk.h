@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -14,6 +15,7 @@
 static _Thread_local bool in_recorder;
 static unsigned calls, fails_at;
 static bool stays_full;
+static bool kills;	  /* instead of failing */
 static unsigned n_pruned; /* folders of objects that go under what is written */
 
 static bool call_fails(void)
@@ -23,6 +25,8 @@ static bool call_fails(void)
 	calls++;
 	if (calls != fails_at && !(stays_full && calls > fails_at))
 		return false;
+	if (kills)
+		(void)kill(getpid(), SIGKILL);
 	errno = ENOSPC;
 	return true;
 }

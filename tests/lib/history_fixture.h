@@ -41,6 +41,7 @@ struct hfix {
 	struct histories *h;
 	struct record_hook hook;
 	struct history_keeping keeping;
+	uint64_t gather_ms, gather_most_ms;
 	struct log_sink sink;
 	struct log log;
 	unsigned warnings; /* in the log, of any thread */
@@ -196,7 +197,9 @@ static inline int hfix_try_open(struct hfix *fx, struct err *err)
 		.folder = fx->folder,
 		.on_recorded = on_told,
 		.data = fx,
-		.keeping = fx->keeping};
+		.keeping = fx->keeping,
+		.gather_ms = fx->gather_ms,
+		.gather_most_ms = fx->gather_most_ms};
 	return histories_open_hooked(&setup, &fx->hook, &fx->h, err);
 }
 
@@ -229,6 +232,12 @@ static inline struct hfix *hfix_new(void)
 	struct hfix *fx = hfix_make();
 	hfix_open(fx);
 	return fx;
+}
+
+/* What is handed over from the next opening on waits for the end, or for a full batch. */
+static inline void hfix_gather(struct hfix *fx)
+{
+	fx->gather_ms = fx->gather_most_ms = 3600000;
 }
 
 static inline void on_hfix_closed(void *data)

@@ -11,6 +11,7 @@
 #include "history/pack.h"
 #include "tests/lib/history_fixture.h"
 
+/* As they come: some are recorded together. */
 static inline void record_some(struct hfix *fx, unsigned first, unsigned n)
 {
 	struct tape *last = NULL;
@@ -24,6 +25,13 @@ static inline void record_some(struct hfix *fx, unsigned first, unsigned n)
 	}
 	if (last)
 		await_fine(fx, last);
+}
+
+/* Each alone, so that all they leave is files. */
+static inline void record_each(struct hfix *fx, unsigned first, unsigned n)
+{
+	for (unsigned i = first; i < first + n; i++)
+		record_some(fx, i, 1);
 }
 
 static inline const char *path_in(struct hfix *fx, const char *rest)

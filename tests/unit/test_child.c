@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/lib/test.h"
@@ -48,6 +49,25 @@ TEST(child, has_nothing_of_ours)
 	child_done(&c);
 }
 
+TEST(child, reads_what_it_is_given)
+{
+	struct child c;
+	struct err err;
+	const char *const argv[] = {"sh", "-c", "cat >&2; exit 1", NULL};
+	child_init(&c);
+	int fd = memfd_create("given", MFD_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "one", 3), 3);
+	for (int round = 0; round < 2; round++) { /* from its beginning each time */
+		assert_int_equal(child_run_fed(&c, argv, fd, -1, &err), E_IO);
+		assert_string_equal(err.text, "sh: exit code 1: one");
+	}
+	assert_int_equal(child_run(&c, argv, -1, &err), E_IO);
+	assert_string_equal(err.text, "sh: exit code 1: ");
+	assert_int_equal(close(fd), 0);
+	child_done(&c);
+}
+
 static void *stop_it(void *data)
 {
 	struct child *c = data;
@@ -75,4 +95,4 @@ TEST(child, is_stopped_with_what_it_began)
 }
 
 RUN(TEST_ROW(child, what_it_says_is_told_when_it_fails), TEST_ROW(child, has_nothing_of_ours),
-	TEST_ROW(child, is_stopped_with_what_it_began))
+	TEST_ROW(child, reads_what_it_is_given), TEST_ROW(child, is_stopped_with_what_it_began))

@@ -43,22 +43,22 @@ TEST(pack, after_so_many_executions)
 {
 	struct hfix *fx = open_keeping(20, LONG);
 	unsigned most = 0;
-	record_some(fx, 0, 19);
+	record_each(fx, 0, 19);
 	assert_int_equal(packs(fx), 0);
-	record_some(fx, 19, 1);
+	record_each(fx, 19, 1);
 	AWAIT(fx, packs(fx) == 1);
 	/* What comes while one begins is left to a pause. */
 	hfix_close(fx);
 	fx->keeping.idle_ms = 50;
 	hfix_open(fx);
 	for (unsigned round = 0; round < 15; round++) {
-		record_some(fx, 20 + 20 * round, 20);
+		record_each(fx, 20 + 20 * round, 20);
 		AWAIT(fx, loose(fx) == 0);
 		most = packs(fx) > most ? packs(fx) : most;
 	}
 	/* Small ones become one. */
-	assert_true(most > 2 && most <= 10);
-	record_some(fx, 320, 5);
+	assert_true(most > 1 && most <= 5);
+	record_each(fx, 320, 5);
 	assert_count(fx, 325);
 	/* What was packed away is read and written on. */
 	for (unsigned i = 0; i < 325; i += 13) {
@@ -76,9 +76,9 @@ TEST(pack, after_so_many_executions)
 TEST(pack, one_that_rests)
 {
 	struct hfix *fx = open_keeping(MUCH, 30);
-	record_some(fx, 0, 3);
+	record_each(fx, 0, 3);
 	AWAIT(fx, packs(fx) == 1 && loose(fx) == 0);
-	record_some(fx, 3, 1);
+	record_each(fx, 3, 1);
 	AWAIT(fx, packs(fx) > 0 && loose(fx) == 0);
 	assert_count(fx, 4);
 	hfix_free(fx);
@@ -87,7 +87,7 @@ TEST(pack, one_that_rests)
 TEST(pack, what_lies_loose_at_the_start)
 {
 	struct hfix *fx = open_keeping(MUCH, LONG);
-	record_some(fx, 0, 60);
+	record_each(fx, 0, 60);
 	hfix_close(fx);
 	assert_int_equal(packs(fx), 0);
 	fx->keeping.every = 1; /* how many lie there is an estimate */
@@ -101,13 +101,13 @@ TEST(pack, the_recorder_does_not_wait_for_it)
 {
 	struct hfix *fx = open_keeping(10, LONG);
 	hold_git(fx);
-	record_some(fx, 0, 10);
+	record_each(fx, 0, 10);
 	AWAIT(fx, is_there(fx, "began"));
-	record_some(fx, 10, 300);
+	record_each(fx, 10, 300);
 	assert_int_equal(packs(fx), 0);
 	touch(fx, "go");
 	AWAIT(fx, packs(fx) > 0 && loose(fx) == 0);
-	record_some(fx, 310, 5);
+	record_each(fx, 310, 5);
 	unhold_git(fx);
 	assert_count(fx, 315);
 	hfix_free(fx);
@@ -117,9 +117,9 @@ TEST(pack, never_two_at_once_in_a_history)
 {
 	struct hfix *fx = open_keeping(10, LONG);
 	int lock = -1;
-	record_some(fx, 0, 5);
+	record_each(fx, 0, 5);
 	assert_int_equal(pack_lock(path_in(fx, ""), false, &lock, NULL), 0);
-	record_some(fx, 5, 100);
+	record_each(fx, 5, 100);
 	/* Another history is packed meanwhile, after this one was tried. */
 	for (unsigned i = 0; i < 20; i++) {
 		char id[16];
@@ -141,7 +141,7 @@ TEST(pack, an_end_does_not_wait_for_it)
 {
 	struct hfix *fx = open_keeping(10, LONG);
 	hold_git(fx);
-	record_some(fx, 0, 10);
+	record_each(fx, 0, 10);
 	AWAIT(fx, is_there(fx, "began"));
 	hfix_close(fx);
 	unhold_git(fx);
@@ -209,13 +209,13 @@ TEST(pack, killed_at_any_moment)
 {
 	for (unsigned round = 0; round < 12; round++) {
 		struct hfix *fx = open_keeping(MUCH, LONG);
-		record_some(fx, 0, 150);
+		record_each(fx, 0, 150);
 		hfix_close(fx);
 		die_packing(fx, round * 3000, round % 2);
 		fx->keeping.every = MUCH;
 		fx->keeping.idle_ms = 10;
 		hfix_open(fx);
-		record_some(fx, 150, 10);
+		record_each(fx, 150, 10);
 		assert_sound(fx, HISTORY_A);
 		AWAIT(fx, loose(fx) == 0);
 		AWAIT(fx, is_clean(fx));
@@ -228,7 +228,7 @@ TEST(pack, what_the_dead_left_is_removed)
 {
 	struct hfix *fx = open_keeping(MUCH, LONG);
 	char line[512];
-	record_some(fx, 0, 5);
+	record_each(fx, 0, 5);
 	hfix_close(fx);
 	(void)snprintf(line, sizeof line,
 		"cd '%s/" HISTORY_A ".git/objects' && touch pack/tmp_pack_x pack/tmp_idx_x"
@@ -247,7 +247,7 @@ TEST(pack, locks_of_a_dead_git)
 {
 	struct hfix *fx = open_keeping(10, LONG);
 	char line[512];
-	record_some(fx, 0, 12);
+	record_each(fx, 0, 12);
 	AWAIT(fx, packs(fx) == 1);
 	hfix_close(fx);
 	(void)snprintf(line, sizeof line,
@@ -258,7 +258,7 @@ TEST(pack, locks_of_a_dead_git)
 		fx->folder);
 	shell(line);
 	hfix_open(fx);
-	record_some(fx, 12, 10);
+	record_each(fx, 12, 10);
 	AWAIT(fx, loose(fx) == 0);
 	AWAIT(fx, is_clean(fx));
 	assert_count(fx, 22);
@@ -272,11 +272,11 @@ static void pack_on_a_full_disk(struct hfix *fx)
 {
 	char line[512];
 	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-		mount("tmpfs", fx->folder, "tmpfs", 0, "size=6m") != 0)
+		mount("tmpfs", fx->folder, "tmpfs", 0, "size=12m") != 0)
 		fail_msg("a small disk cannot be made; is this root?");
 	fx->keeping = (struct history_keeping){1000000, LONG, 20};
 	hfix_open(fx);
-	record_some(fx, 0, 100);
+	record_each(fx, 0, 100);
 	hfix_close(fx);
 	(void)snprintf(line, sizeof line,
 		"cd '%s' && dd if=/dev/zero of=filler bs=4096 status=none 2>/dev/null;"
@@ -293,7 +293,7 @@ static void pack_on_a_full_disk(struct hfix *fx)
 	shell(line);
 	AWAIT(fx, packs(fx) == 1 && loose(fx) == 0);
 	AWAIT(fx, is_clean(fx));
-	record_some(fx, 100, 5);
+	record_each(fx, 100, 5);
 	assert_count(fx, 105);
 	hfix_close(fx);
 	assert_int_equal(umount2(fx->folder, MNT_DETACH), 0);

@@ -42,7 +42,7 @@ static int look(struct hfix *fx, const char *history)
 TEST(remove, gc_frees_and_changes_nothing)
 {
 	struct hfix *fx = open_quiet();
-	record_some(fx, 0, 100);
+	record_each(fx, 0, 100);
 	assert_int_equal(look(fx, HISTORY_A), 0);
 	char *before = strdup(fx->json);
 	assert_int_equal(order(fx, history_gc, HISTORY_A), 0);
@@ -129,7 +129,7 @@ TEST(remove, gc_after_a_clock_that_went_back)
 TEST(remove, nothing_of_it_is_left)
 {
 	struct hfix *fx = open_quiet();
-	record_some(fx, 0, 60);
+	record_each(fx, 0, 60);
 	struct tape *t = tape_new(fx, "n0", "n0", ",\"silent\":false,\"store_history\":true");
 	tape_end(t, "ok", 1, "");
 	assert_int_equal(hand_over_to(fx, t, HISTORY_B, "k2", 1), 0);
