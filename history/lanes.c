@@ -228,11 +228,12 @@ static void go_on(struct histories *h, struct under_way *u)
 	asking->status = import_go_on(u->im, &asking->err);
 	if (asking->status == 1)
 		return;
-	if (asking->status == 0)
+	bool written = asking->status == 0;
+	if (written)
 		adoption_add(h, asking, u->im);
-	else
+	import_free(u->im); /* what is half made is gone before that is told */
+	if (!written)
 		answered(h, asking);
-	import_free(u->im);
 	*u = (struct under_way){0};
 }
 
