@@ -31,6 +31,7 @@ struct door {
 	bool closing;
 	/* of listen.c */
 	void *context, *vhost; /* libwebsockets' */
+	int lws_pipe;	       /* its own descriptor (listen_pipe.h), or -1 */
 	uv_prepare_t flush;    /* pulls for the ready sockets once per loop turn, before it waits */
 	uv_idle_t awake;       /* runs while a socket is ready, so that the loop does not wait */
 	unsigned handles;      /* of these two, not closed yet */

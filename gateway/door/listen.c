@@ -1,4 +1,5 @@
 #include "gateway/door/listen.h"
+#include "gateway/door/listen_pipe.h"
 
 #include <cjson/cJSON.h>
 #include <dlfcn.h>
@@ -230,7 +231,10 @@ static int open_lws(struct door *d, const struct listen_address *a, struct err *
 	context_info.options |= info.options;
 	/* lws writes to a log of the whole process; what matters is in ours. */
 	lws_set_log_level(0, NULL);
+	struct listen_eventfds before;
+	listen_eventfds(&before);
 	d->context = lws_create_context(&context_info);
+	d->lws_pipe = listen_pipe_since(&before);
 	if (!d->context)
 		return err_set(err, E_IO,
 			"libwebsockets cannot be started (is its libuv plugin installed?)");
@@ -281,8 +285,10 @@ static void on_handle_closed(uv_handle_t *handle);
 
 static void close_all(struct door *d)
 {
-	if (d->context)
+	if (d->context) {
 		lws_context_destroy(d->context);
+		listen_pipe_hold(d->lws_pipe);
+	}
 	/* An unreferenced handle that closes does not keep the loop going, and its callback must
 	 * come. */
 	uv_ref((uv_handle_t *)&d->flush);
