@@ -21,7 +21,9 @@ AT_ONCE = 4
 # The least block there is, 32 bytes, for each reconnect and start is more than the first of these;
 # freed blocks that threads keep at hand count as taken.
 NOISE_BYTES = 40 << 10
-RECORDER_NOISE_BYTES = 256 << 10  # caches of sqlite and libgit2, which are bounded
+# Notes of histories that wait to be packed (some 230 bytes each), and caches of sqlite and libgit2,
+# which are bounded: 70 to 260 KB more in a round.
+RECORDER_NOISE_BYTES = 512 << 10
 MAPS_NOISE = STARTS // 10  # what is not the allocator's
 
 
