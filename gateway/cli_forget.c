@@ -5,7 +5,7 @@
 #include <cjson/cJSON.h>
 
 #include "gateway/base/crypto.h"
-#include "gateway/cli.h"
+#include "gateway/cli_history.h"
 
 #define FORGET_TIMEOUT_MS (60u * 60u * 1000u) /* a long history is written again */
 #define PATH_SIZE	  4096
@@ -16,28 +16,6 @@ struct forget_asked {
 	const char *url, *token, *history, *node;
 	bool json;
 };
-
-static const char *text_of(const cJSON *tree, const char *name)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(tree, name));
-	return text ? text : "";
-}
-
-/* The history that was worked in last. */
-static int newest(const struct cli_server *server, char *ret, size_t size, struct err *err)
-{
-	struct cli_question q = {0};
-	int status = cli_answer(server, "/history?limit=1", &q, err);
-	const cJSON *first =
-		cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(q.tree, "histories"), 0);
-	const char *id = text_of(first, "id");
-	if (status == 0 && !*id)
-		status = err_set(err, E_NOT_FOUND, "there is no history yet: run a cell first");
-	if (status == 0)
-		(void)copy_text(ret, size, id, strlen(id)); /* a uuid fits */
-	cli_questions_done(&q, 1);
-	return status;
-}
 
 static int ask(const struct cli_server *server, const char *history, const char *node,
 	struct cli_question *q, struct err *err)
@@ -73,7 +51,7 @@ static void print_rewritten(const cJSON *list)
 			printf("  ... (all of them: --json; an old id leads to its node)\n");
 			return;
 		}
-		printf("  %.12s -> %.12s\n", text_of(pair, "old"), text_of(pair, "new"));
+		printf("  %.12s -> %.12s\n", cli_text_of(pair, "old"), cli_text_of(pair, "new"));
 	}
 }
 
@@ -93,7 +71,7 @@ static void print(const cJSON *tree)
 {
 	const cJSON *rewritten = cJSON_GetObjectItemCaseSensitive(tree, "rewritten");
 	int n = cJSON_GetArraySize(rewritten);
-	printf("forgotten: %.12s; %d node%s got a new id%s\n", text_of(tree, "node"), n,
+	printf("forgotten: %.12s; %d node%s got a new id%s\n", cli_text_of(tree, "node"), n,
 		n == 1 ? "" : "s", n > 0 ? ":" : "");
 	print_rewritten(rewritten);
 	print_nodes("The same code stands in other nodes, which were not forgotten",
@@ -115,7 +93,9 @@ static int forget(const struct config *config, const struct forget_asked *a)
 	if (status == 0)
 		status = cli_server_find(config, a->url, a->token, &server, &err);
 	if (status == 0 && !a->history)
-		status = newest(&server, id, sizeof id, &err);
+		status = cli_newest(&server, "id", id, sizeof id, &err);
+	if (status == 0 && !a->history && !*id)
+		status = err_set(&err, E_NOT_FOUND, "there is no history yet: run a cell first");
 	if (status == 0)
 		status = ask(&server, a->history ? a->history : id, a->node, &q, &err);
 	char *text = status == 0 && a->json ? cJSON_Print(q.tree) : NULL;

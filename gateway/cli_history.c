@@ -12,6 +12,7 @@
 
 #define FETCH_TIMEOUT_MS (10u * 60 * 1000)
 #define FETCH_MAX	 ((size_t)1 << 30)
+#define ID_SIZE		 64 /* a uuid fits */
 
 /* ---- what was typed ---- */
 
@@ -145,19 +146,29 @@ const char *cli_text_of(const cJSON *tree, const char *name)
 	return text ? text : "";
 }
 
-/* The history that was worked in last. */
-static int add_newest(const struct cli_server *server, struct buf *ret_path, struct err *err)
+int cli_newest(const struct cli_server *server, const char *member, char *ret, size_t size,
+	struct err *err)
 {
 	struct cli_fetch fetch = {.path = "/history?limit=1"};
 	int status = cli_fetch(server, &fetch, err);
 	cJSON *tree = status == 0 ? cli_fetch_tree(&fetch) : NULL;
-	const char *id = cli_text_of(
-		cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(tree, "histories"), 0), "id");
+	const cJSON *first =
+		cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(tree, "histories"), 0);
+	const char *text = cli_text_of(first, member);
+	if (!copy_text(ret, size, text, strlen(text)))
+		ret[0] = '\0';
+	cJSON_Delete(tree);
+	cli_fetch_done(&fetch);
+	return status;
+}
+
+static int add_newest(const struct cli_server *server, struct buf *ret_path, struct err *err)
+{
+	char id[ID_SIZE];
+	int status = cli_newest(server, "id", id, sizeof id, err);
 	if (status == 0 && !*id)
 		status = err_set(err, E_NOT_FOUND, "there is no history yet: run a cell first");
 	(void)cli_add_name(ret_path, id);
-	cJSON_Delete(tree);
-	cli_fetch_done(&fetch);
 	return status;
 }
 

@@ -43,6 +43,11 @@ int cli_history_path(
 /* A member of an answer, "" if it is no text. */
 const char *cli_text_of(const struct cJSON *tree, const char *name);
 
+/* A member of the history that was worked in last: "id", "kernel_id"; "" where it has none, or
+ * there is no history. */
+int cli_newest(const struct cli_server *server, const char *member, char *ret, size_t size,
+	struct err *err);
+
 #define CLI_HISTORY_USAGE                                                                          \
 	"  --history HISTORY       its id or name (default: the one that was worked in "           \
 	"last)\n" CLI_SERVER_USAGE

@@ -5,7 +5,7 @@
 #include <cjson/cJSON.h>
 
 #include "gateway/base/crypto.h"
-#include "gateway/cli.h"
+#include "gateway/cli_history.h"
 
 #define MOVE_TIMEOUT_MS (60u * 1000u)
 #define PATH_SIZE	4096
@@ -15,29 +15,6 @@ struct move_asked {
 	const char *url, *token, *kernel, *node, *accept, *branch;
 	bool interrupt, json;
 };
-
-static const char *text_of(const cJSON *tree, const char *name)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(tree, name));
-	return text ? text : "";
-}
-
-/* The kernel of the history that was worked in last. */
-static int newest(const struct cli_server *server, char *ret, size_t size, struct err *err)
-{
-	struct cli_question q = {0};
-	int status = cli_answer(server, "/history?limit=1", &q, err);
-	const cJSON *first =
-		cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(q.tree, "histories"), 0);
-	const char *id = text_of(first, "kernel_id");
-	if (status == 0 && !copy_text(ret, size, id, strlen(id)))
-		ret[0] = '\0';
-	if (status == 0 && !*ret)
-		status = err_set(
-			err, E_NOT_FOUND, "no kernel has run anything: name one with --kernel");
-	cli_questions_done(&q, 1);
-	return status;
-}
 
 static void add_member(struct buf *b, const char *name, const char *value)
 {
@@ -80,8 +57,8 @@ static void print_report(FILE *to, const cJSON *report)
 {
 	const cJSON *one;
 	cJSON_ArrayForEach (one, cJSON_GetObjectItemCaseSensitive(report, "lost")) {
-		fprintf(to, "  %s (%s): %s\n", text_of(one, "name"), text_of(one, "kind"),
-			text_of(one, "reason"));
+		fprintf(to, "  %s (%s): %s\n", cli_text_of(one, "name"), cli_text_of(one, "kind"),
+			cli_text_of(one, "reason"));
 	}
 	cJSON_ArrayForEach (one, cJSON_GetObjectItemCaseSensitive(report, "notes")) {
 		fprintf(to, "  %s\n", cJSON_IsString(one) ? one->valuestring : "");
@@ -92,8 +69,9 @@ static void print(const cJSON *tree)
 {
 	const cJSON *report = cJSON_GetObjectItemCaseSensitive(tree, "report");
 	printf("kernel %s is at node %.12s; the next cell is on branch %s (%s)\n",
-		text_of(cJSON_GetObjectItemCaseSensitive(tree, "kernel"), "id"),
-		text_of(tree, "node"), text_of(tree, "branch"), text_of(report, "fidelity"));
+		cli_text_of(cJSON_GetObjectItemCaseSensitive(tree, "kernel"), "id"),
+		cli_text_of(tree, "node"), cli_text_of(tree, "branch"),
+		cli_text_of(report, "fidelity"));
 	print_report(stdout, report);
 }
 
@@ -107,7 +85,10 @@ static int move(const struct config *config, const struct move_asked *a)
 	if (status == 0)
 		status = cli_server_find(config, a->url, a->token, &server, &err);
 	if (status == 0 && !a->kernel)
-		status = newest(&server, id, sizeof id, &err);
+		status = cli_newest(&server, "kernel_id", id, sizeof id, &err);
+	if (status == 0 && !a->kernel && !*id)
+		status = err_set(
+			&err, E_NOT_FOUND, "no kernel has run anything: name one with --kernel");
 	if (status == 0)
 		status = ask(&server, a, a->kernel ? a->kernel : id, &q, &err);
 	char *text = status == 0 && a->json ? cJSON_Print(q.tree) : NULL;
