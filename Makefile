@@ -178,11 +178,13 @@ faults: ## the whole gateway with each call failing in turn, sanitized; FAULTS=e
 	@FAULTS=$(FAULTS) $(BUILD)/asan/tests/flow/house/test_faults
 
 python: ## coppice_kernel's own tests
-	$(BUILD)/venv/bin/python -m pytest -q --timeout 120 images/kernel/coppice_kernel/tests
+	$(BUILD)/venv/bin/python -m pytest -q --timeout 120 \
+		--reruns $${COPPICE_RERUNS:-0} images/kernel/coppice_kernel/tests
 
 e2e: ## real containers, real clients, real pages; the gateway is the sanitized one
 	tests/check_coverage
-	COPPICE_BIN=$(CURDIR)/$(BUILD)/asan/coppice $(BUILD)/venv/bin/python -m pytest -q tests/e2e $(PYTEST_ARGS)
+	COPPICE_BIN=$(CURDIR)/$(BUILD)/asan/coppice $(BUILD)/venv/bin/python -m pytest -q -n 2 --dist loadfile \
+		--reruns $${COPPICE_RERUNS:-0} tests/e2e $(PYTEST_ARGS)
 
 soak: ## all set-up, then what takes long: 200 rounds of the kill sweep, 100,000 nodes
 	@.ci/setup test

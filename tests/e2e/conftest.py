@@ -33,7 +33,8 @@ _skipped = []
 
 
 def pytest_sessionstart(session):
-    if not session.config.option.collectonly:
+    is_worker = hasattr(session.config, "workerinput")
+    if not session.config.option.collectonly and not is_worker:
         shutil.rmtree(LOGS, ignore_errors=True)
 
 

@@ -19,7 +19,7 @@ import wire
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 OUT = Path(os.environ.get("COPPICE_E2E_OUT", BUILD / "e2e"))
-LOGS = OUT / "logs"
+LOGS = OUT / "logs" / os.environ.get("PYTEST_XDIST_WORKER", "")
 ALICE, BOB, READER = "alice-secret-5f0c2d", "bob-secret-91ab7e", "reader-secret-77d1"
 TOKENS = f"""[token alice]
 secret = {ALICE}

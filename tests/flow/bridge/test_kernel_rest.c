@@ -101,7 +101,7 @@ TEST(kernel_rest, a_prompt_is_not_kept_waiting)
 	fixture_close(&fx);
 }
 
-#define BURST 50 /* messages: more than a reading after which it rests, less than a turn's budget */
+#define BURST 50 /* more than what it rests after, less than a turn's budget */
 #define FDS   256
 
 /* In the connections of this process. */
