@@ -240,7 +240,8 @@ void docker_slot_wait(struct docker_slot *s)
 /* An engine that was there and is not is being started anew, most likely, and with it go kernels
  * that are then to begin again. While it ends it has faults of its own for a moment. What it was
  * told just before may have been done or not. */
-static bool waits_for_engine(struct docker_slot *s, int status, const struct err *err, int what)
+static bool waits_for_engine(
+	struct docker_slot *s, int status, const struct err *err, enum again what)
 {
 	const struct docker_version *v = docker_api_version(s->docker->api);
 	bool away = err && status == 0 && err->code == E_ENGINE_DOWN && v->engine[0];
