@@ -45,8 +45,6 @@ struct docker_line {
 	struct list link;
 };
 
-enum again { AGAIN_NO, AGAIN_CREATE, AGAIN_START };
-
 struct docker_slot {
 	struct slot base;
 	struct docker *docker;
@@ -54,9 +52,9 @@ struct docker_slot {
 	struct run_slot dir;
 	const struct config_spec *spec; /* of the configuration file, or NULL */
 	char container[DOCKER_NAME_SIZE];
-	bool made;	  /* a container of that name may be there */
-	bool in_flight;	  /* the create or start call is not answered yet */
-	enum again again; /* what it was away for */
+	bool made;	/* a container of that name may be there */
+	bool in_flight; /* the create or start call is not answered yet */
+	enum again { AGAIN_NO, AGAIN_CREATE, AGAIN_START } again; /* what it was away for */
 	struct ctl *ctl;
 	bool unlimited; /* the engine was away when it was told its share of processors */
 	long pid;	/* the supervisor's, as the host sees it */
