@@ -563,6 +563,8 @@ int asker_answer(struct asker *a, const struct history_question *question, struc
 		break; /* in slices: lane_ask() */
 	case HISTORY_WAY:
 		return answer_way(a, question, ret_json, err);
+	case HISTORY_FILES:
+		break;
 	}
 	return err_set(err, E_INVALID, "a question of no kind");
 }
