@@ -6,7 +6,7 @@ endif
 OPT     ?= -O2 -g
 SAN     ?=
 WARN    := -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes -Werror
-PKGS    := libwebsockets libuv libzmq libsodium libcrypto libcurl libcjson libcmark libgit2 sqlite3 zlib
+PKGS    := libwebsockets libuv libzmq libsodium libcrypto libcurl libcjson libcmark libgit2 sqlite3 zlib libzstd
 CFLAGS  += -std=gnu17 -D_GNU_SOURCE -I. -I$(BUILD)/gen -MMD -MP $(OPT) $(SAN) $(WARN) -fstack-protector-strong
 CFLAGS  += $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -linih -lpthread -lm
