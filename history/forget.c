@@ -143,7 +143,7 @@ static int read_row(struct recorder *r, struct forgetting *f, struct err *err)
 		status = db_next(rows, err);
 	if (status != 1)
 		return status < 0 ? status : err_set(err, E_NOT_FOUND, "the node is gone");
-	if (strcmp(db_text(rows, 3), "execution") != 0)
+	if (strcmp(db_text(rows, 3), "root") == 0)
 		return err_set(err, E_INVALID,
 			"%.8s is the root of its history: nothing was run there that could be "
 			"forgotten",

@@ -40,7 +40,8 @@ struct stop {
 struct wish {
 	struct list link;
 	char history[64];
-	bool drops; /* who wants it waits for done */
+	bool drops;			    /* who wants it waits for done, as below */
+	const struct history_whose *places; /* where a run of that would go, which is made */
 	bool done;
 	int status;
 	struct err err;
@@ -75,6 +76,8 @@ struct histories {
 	bool forgets_rest;		   /* those that wait are to be tried again in a second */
 	struct list wishes, orders_done;
 	struct list adoptions; /* askings whose history is written and is not in the index */
+	struct list contents, contents_done; /* of working files, see contents.c */
+	size_t n_contents, contents_bytes;   /* with those that are not told yet; in contents */
 	size_t n_jobs, n_askings;
 	uint64_t next_seq;
 	bool closing, record_ended, ask_ended, keep_ended;
@@ -110,6 +113,18 @@ void keeping_turn(struct histories *h);
 bool keeping_wants(const struct histories *h);
 /* Loop, without the lock. */
 void keeping_tell(struct list *orders);
+/* Bulk lane: the id of the history that a run of that would be recorded in, which is made. Waits
+ * for the recorder. */
+int keeping_place(
+	struct histories *h, const struct history_whose *whose, char ret_id[64], struct err *err);
+
+/* ---- contents.c ---- */
+
+/* Bulk lane, without the lock: what waits of contents, or some of it. */
+void contents_turn(struct histories *h);
+/* Loop, without the lock. */
+void contents_tell(struct list *done);
+
 /* ---- adopt.c: from the bulk lane, which writes a history that is imported, to the recorder, which
  * alone writes the index, and back ---- */
 
