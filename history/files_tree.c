@@ -151,7 +151,8 @@ bool files_has_blob(struct repo *repo, const char *blob, uint64_t *ret_bytes)
 
 struct building {
 	struct repo *repo;
-	git_oid marker; /* the empty blob of an empty folder */
+	git_oid marker; /* the empty blob of an empty folder, written if */
+	bool marks;
 };
 
 /* A slash comes before all that a name may hold, so that a folder's ops lie together. */
@@ -211,6 +212,18 @@ static void find_group(struct files_op *ops, size_t n, size_t at, struct group *
 	}
 }
 
+/* A folder with nothing in it but the marker. */
+static int mark(struct building *b, git_oid *ret)
+{
+	AUTO(builder_freep) git_treebuilder *builder = NULL;
+	int code = git_treebuilder_new(&builder, b->repo->git, NULL);
+	if (code == 0)
+		code = git_treebuilder_insert(
+			NULL, builder, EMPTY_FOLDER, &b->marker, GIT_FILEMODE_BLOB);
+	b->marks = true;
+	return code == 0 ? git_treebuilder_write(ret, builder) : code;
+}
+
 static int build(struct building *b, git_tree *base, struct files_op *ops, size_t n, size_t at,
 	git_oid *ret, bool *ret_empty);
 
@@ -227,13 +240,7 @@ static int put_folder(struct building *b, git_treebuilder *builder, struct group
 	if (code == 0)
 		code = build(b, sub, g->deeper, g->n_deeper, at + strlen(g->name) + 1, &id, &empty);
 	if (code == 0 && empty && g->empties) {
-		AUTO(builder_freep) git_treebuilder *marked = NULL;
-		code = git_treebuilder_new(&marked, b->repo->git, NULL);
-		if (code == 0)
-			code = git_treebuilder_insert(
-				NULL, marked, EMPTY_FOLDER, &b->marker, GIT_FILEMODE_BLOB);
-		if (code == 0)
-			code = git_treebuilder_write(&id, marked);
+		code = mark(b, &id);
 		empty = false;
 	}
 	if (code != 0)
@@ -289,17 +296,6 @@ static int build(struct building *b, git_tree *base, struct files_op *ops, size_
 	return *ret_empty ? 0 : git_treebuilder_write(ret, builder);
 }
 
-/* That it is known is one thing, that nothing is in it another. */
-static int mark_whole(struct building *b, git_oid *ret)
-{
-	AUTO(builder_freep) git_treebuilder *builder = NULL;
-	int code = git_treebuilder_new(&builder, b->repo->git, NULL);
-	if (code == 0)
-		code = git_treebuilder_insert(
-			NULL, builder, EMPTY_FOLDER, &b->marker, GIT_FILEMODE_BLOB);
-	return code == 0 ? git_treebuilder_write(ret, builder) : code;
-}
-
 int files_apply(struct repo *repo, const char *base, struct files_op *ops, size_t n,
 	char ret_tree[HISTORY_NODE_SIZE], struct err *err)
 {
@@ -308,10 +304,7 @@ int files_apply(struct repo *repo, const char *base, struct files_op *ops, size_
 	char marker[HISTORY_NODE_SIZE];
 	bool empty = true;
 	git_oid id;
-	int status = repo_blob(repo, (struct bytes){(const uint8_t *)"", 0}, marker, err);
-	if (status != 0)
-		return status;
-	int code = git_oid_fromstr(&b.marker, marker);
+	int code = git_odb_hash(&b.marker, "", 0, GIT_OBJECT_BLOB);
 	if (code == 0 && base[0]) {
 		code = git_oid_fromstr(&id, base);
 		if (code == 0)
@@ -321,10 +314,67 @@ int files_apply(struct repo *repo, const char *base, struct files_op *ops, size_
 		qsort(ops, n, sizeof *ops, by_path);
 	if (code == 0)
 		code = build(&b, tree, ops, n, 0, &id, &empty);
+	/* That it is known is one thing, that nothing is in it another. */
 	if (code == 0 && empty)
-		code = mark_whole(&b, &id);
+		code = mark(&b, &id);
 	if (code != 0)
 		return git_fail(code, "the files of a node cannot be written", err);
 	git_oid_tostr(ret_tree, HISTORY_NODE_SIZE, &id);
-	return 0;
+	return b.marks ? repo_blob(repo, (struct bytes){(const uint8_t *)"", 0}, marker, err) : 0;
+}
+
+bool files_find(
+	struct repo *repo, const char *tree, const char *path, char ret_blob[HISTORY_NODE_SIZE])
+{
+	AUTO(tree_freep) git_tree *folder = NULL;
+	git_tree_entry *e = NULL;
+	git_oid id;
+	bool there = git_oid_fromstr(&id, tree) == 0 &&
+		     git_tree_lookup(&folder, repo->git, &id) == 0 &&
+		     git_tree_entry_bypath(&e, folder, path) == 0 &&
+		     git_tree_entry_type(e) == GIT_OBJECT_BLOB;
+	if (there)
+		git_oid_tostr(ret_blob, HISTORY_NODE_SIZE, git_tree_entry_id(e));
+	git_tree_entry_free(e);
+	return there;
+}
+
+/* ---- what is to be named soon ---- */
+
+static int hold(struct repo *repo, git_treebuilder *builder)
+{
+	git_reference *ref = NULL;
+	git_oid id;
+	int code = git_treebuilder_write(&id, builder);
+	if (code == 0)
+		code = git_reference_create(&ref, repo->git, HELD_REF, &id, 1, "held");
+	git_reference_free(ref);
+	return code;
+}
+
+int files_hold(struct repo *repo, const struct buf *names, struct err *err)
+{
+	AUTO(builder_freep) git_treebuilder *builder = NULL;
+	int code = git_treebuilder_new(&builder, repo->git, NULL);
+	for (size_t i = 0; code == 0 && i < names->len / HISTORY_NODE_SIZE; i++) {
+		const char *name = (const char *)names->data + i * HISTORY_NODE_SIZE;
+		uint64_t bytes;
+		git_oid id;
+		if (!files_has_blob(repo, name, &bytes))
+			continue;
+		code = git_oid_fromstr(&id, name);
+		if (code == 0)
+			code = git_treebuilder_insert(NULL, builder, name, &id, GIT_FILEMODE_BLOB);
+	}
+	if (code == 0)
+		code = hold(repo, builder);
+	return code == 0 ? 0 : git_fail(code, "contents cannot be held", err);
+}
+
+int files_let_go(struct repo *repo, struct err *err)
+{
+	int code = git_reference_remove(repo->git, HELD_REF);
+	return code == 0 || code == GIT_ENOTFOUND
+		       ? 0
+		       : git_fail(code, "contents cannot be let go", err);
 }

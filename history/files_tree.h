@@ -34,6 +34,16 @@ int files_apply(struct repo *repo, const char *base, struct files_op *ops, size_
 int files_of(
 	struct repo *repo, const char *node, char ret_tree[HISTORY_NODE_SIZE], struct err *err);
 
+/* The blob at a path of such a folder; false: there is none. */
+bool files_find(
+	struct repo *repo, const char *tree, const char *path, char ret_blob[HISTORY_NODE_SIZE]);
+
+/* Blobs that no branch leads to are led to by a ref of ours until they are let go. Names of what is
+ * not there, and of chunks, are passed over. */
+#define HELD_REF "refs/coppice/held"
+int files_hold(struct repo *repo, const struct buf *names, struct err *err); /* char[41] each */
+int files_let_go(struct repo *repo, struct err *err);
+
 /* Such a blob is there; its size. */
 bool files_has_blob(struct repo *repo, const char *blob, uint64_t *ret_bytes);
 
