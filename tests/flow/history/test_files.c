@@ -495,6 +495,34 @@ TEST(files, the_difference_of_two_nodes_has_its_files)
 	hfix_free(fx);
 }
 
+TEST(files, an_index_from_before_there_were_files)
+{
+	struct hfix *fx = open_with_hello();
+	struct tape *a = record_cell(fx, "m1", "1", NULL);
+	char path[256];
+	struct db *db = NULL;
+	await_fine(fx, a);
+	hfix_close(fx);
+	(void)snprintf(path, sizeof path, "%s/index.sqlite", fx->folder);
+	assert_int_equal(db_open(path, &db, NULL), 0);
+	assert_int_equal(db_script(db,
+				 "ALTER TABLE execution_records DROP COLUMN files;"
+				 "ALTER TABLE execution_records DROP COLUMN memory_of;"
+				 "PRAGMA user_version = 3",
+				 NULL),
+		0);
+	db_close(db);
+	hfix_open(fx);
+	struct tape *b = run_with(fx, "m2", "{\"changed\":[{\"path\":\"a\"," PLAIN HELLO "}]}");
+	for (int i = 0; i < 2; i++) {
+		cJSON *node = ask_node(fx, i ? b->node : a->node);
+		assert_int_equal(number_at(cJSON_GetObjectItem(node, "counts"), "files"), i);
+		cJSON_Delete(node);
+	}
+	assert_int_equal(fx->warnings, 0);
+	hfix_free(fx);
+}
+
 /* ---- many ---- */
 
 TEST(files, ten_thousand_files)
@@ -565,4 +593,5 @@ RUN(TEST_ROW(files, a_run_has_the_files_that_it_left),
 	TEST_ROW(files, contents_come_before_a_history_that_is_named),
 	TEST_ROW(files, a_change_while_nothing_ran_is_a_node),
 	TEST_ROW(files, the_difference_of_two_nodes_has_its_files),
-	TEST_ROW(files, ten_thousand_files), TEST_ROW(files, a_batch_with_files_and_without))
+	TEST_ROW(files, an_index_from_before_there_were_files), TEST_ROW(files, ten_thousand_files),
+	TEST_ROW(files, a_batch_with_files_and_without))
