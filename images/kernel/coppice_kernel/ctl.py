@@ -4,6 +4,7 @@ import json
 
 VERSION = 1
 PACKET_MAX = 65536
+PIECE_BYTES = 46080  # of data: in base64 and with its fields it fits into one packet
 
 UP, DOWN, BOTH = "up", "down", "both"
 
@@ -115,7 +116,7 @@ def decode(packet, came):
     return message
 
 
-def encode(name, **fields):
+def encode(name, /, **fields):
     """Builds the packet of one message, or raises Malformed."""
     message = {"type": name, **fields}
     check(message, TABLE[name][0] if TABLE[name][0] != BOTH else UP)

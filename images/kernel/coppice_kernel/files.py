@@ -6,19 +6,23 @@ Not in a subshell's thread and not in a fork of a cell's. Whatever goes wrong he
 
 import os
 import threading
+import time
 from time import perf_counter
 
-from coppice_kernel import handing, look, maps, memory
+from coppice_kernel import handing, look, maps, memory, names
 
 IN_REPLY_S = 0.001  # a look that took longer is made after the idle from then on
-UNDER_WAY = 4  # handings that the supervisor has not taken; further ones are without content
+UNDER_WAY = 32 << 20  # bytes that the supervisor has not taken; what is more is handed over without content
 FULL = 0.9  # of the container's memory: nothing is copied
+SETTLE_S, STEP_S = 5.0, 0.001
 
 
 class Files:
     def __init__(self, folder, delivery):
         self._folder = folder
         self._delivery = delivery
+        self._place = os.path.join(folder, names.LAY)
+        self._foreign = None
         self._pid = os.getpid()
         self._own = maps.Own(folder)
         self._others = frozenset()  # inodes that other processes have mapped so
@@ -31,16 +35,35 @@ class Files:
     def _is_ours(self):
         return os.getpid() == self._pid and threading.current_thread() is threading.main_thread()
 
+    def settle(self):
+        """Before a cell: until no move is on its way in the folder. The gateway lets none run meanwhile, but
+        its word that the move counts, or not, may be read later than the cell's request."""
+        if not self._is_ours() or not self._delivery.files:
+            return
+        end = perf_counter() + SETTLE_S
+        while (found := self._lay()) and found != self._foreign:
+            if perf_counter() > end:
+                self._foreign = found  # nobody's move
+                return
+            time.sleep(STEP_S)
+
+    def _lay(self):
+        """The inode of the place where files are laid beside; None: there is none."""
+        try:
+            return os.lstat(self._place).st_ino
+        except OSError:
+            return None
+
     def reply(self, msg_id):
         """What the reply says; None: nothing is told of files."""
-        if not self._is_ours():
+        if not self._is_ours() or self._folder == "/":
             return None
         if not self._delivery.files:
             self._last = None
             return None
         try:
             return self._reply(msg_id)
-        except Exception:
+        except (Exception, KeyboardInterrupt):  # an interrupt is for the cell, which has ended
             self._last = None  # the next is a whole one
             return None
 
@@ -85,9 +108,10 @@ class Files:
         self._last = seen if told else None
 
     def _room(self):
-        if self._delivery.files_under_way() >= UNDER_WAY or memory.fullness() > FULL:
+        left = UNDER_WAY - self._delivery.files_under_way()
+        if left <= 0 or memory.fullness() > FULL:
             return 0
-        return handing.COPIED_MAX
+        return min(left, handing.COPIED_MAX)
 
     def look_at_others(self):
         """In a pause: processes beside the kernel that write to files without a trace. From then on each

@@ -12,6 +12,7 @@ import stat
 
 from coppice_kernel import look, names
 
+CHANNEL = "files"  # named by the supervisor where it acknowledges what it took: how many, in all
 COPIED_MAX = 8 << 20
 HEADER_MAX = 4 << 20
 PATHS_MAX = 3 * look.NAMES_MAX  # it counts characters

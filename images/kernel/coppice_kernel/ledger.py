@@ -8,6 +8,8 @@ from typing import NamedTuple
 from coppice_kernel import entries, look, names
 
 LOST_TOLD = 20
+CHANGE_MAX = 3_600_000  # bytes of a Change: the gateway takes 4 MiB
+ENTRY_BYTES, CHUNK_BYTES = 140, 67  # of an entry without its path, at most
 COPIED_MAX = 64 << 20  # of one Change, besides what the kernel copied
 
 
@@ -25,6 +27,7 @@ class Ledger:
         self.rows = {}
         self.beyond = {}
         self.told = None
+        self.untold = 0  # files that the last list had no room for
 
     # ---- taking a look in ----
 
@@ -133,7 +136,18 @@ class Ledger:
             if look.is_folder(row.sig) and path not in full and path not in self.beyond:
                 name = names.escaped(path)
                 found[name] = {"path": name, "mode": entries.EMPTY_FOLDER, "bytes": 0}
-        return {p: e for p, e in found.items() if len(p.encode()) <= names.PATH_MAX}
+        return self._tellable(found)
+
+    def _tellable(self, found):
+        """Without paths that are too long, and what would make the list too long."""
+        told, left = {}, CHANGE_MAX
+        for path in sorted(found):
+            size = len(path.encode())
+            left -= size + ENTRY_BYTES + CHUNK_BYTES * len(found[path].get("chunks", ()))
+            if size <= names.PATH_MAX and left > 0:
+                told[path] = found[path]
+        self.untold = sum(len(p.encode()) <= names.PATH_MAX for p in found) - len(told)
+        return told
 
     def no_entries(self):
         found = [
@@ -146,6 +160,8 @@ class Ledger:
                 reason = look.TOO_LONG
             if reason:
                 found.append({"path": names.escaped(path)[: names.PATH_MAX], "reason": reason})
+        if self.untold:
+            found.append({"path": "", "reason": f"{self.untold:,} files more than can be told, by their names"})
         found.sort(key=lambda f: f["path"])
         if len(found) > LOST_TOLD:
             more = len(found) - LOST_TOLD

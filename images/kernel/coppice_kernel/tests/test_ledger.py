@@ -1,6 +1,7 @@
 """What is told of a folder: entries, budget, what is lost, and Changes that follow each other."""
 
 import hashlib
+import json
 import os
 import shutil
 import socket
@@ -207,6 +208,26 @@ def test_contents_are_read_again_only_if_they_are_the_same(book):
     assert sources[name].read() is None
     os.remove(f"{book.folder}/b")
     assert sources[entries.blob_name(b"there")].read() is None
+
+
+def test_a_list_that_is_too_long_is_cut_and_says_so(book, monkeypatch):
+    monkeypatch.setattr(ledger, "CHANGE_MAX", 5 * (ledger.ENTRY_BYTES + 2) + 1)
+    for n in range(8):
+        write(book, f"f{n}")
+    found = take(book)
+    assert sorted(changed(found)) == [f"f{n}" for n in range(5)]
+    assert found["lost"] == [{"path": "", "reason": "3 files more than can be told, by their names"}]
+    os.remove(f"{book.folder}/f0")
+    assert sorted(changed(take(book))) == ["f5"]
+
+
+def test_the_longest_entries_fit_into_what_they_are_counted_for(book):
+    for n in range(300):
+        write(book, os.fsdecode(bytes([n % 255 + 1]).replace(b"/", b"x")) * 80 + str(n))
+    sparse(book, "over", (64 << 20) + 1)
+    found = take(book)
+    counted = sum(len(e["path"].encode()) + ledger.ENTRY_BYTES for e in found["changed"])
+    assert len(json.dumps(found["changed"], ensure_ascii=False, separators=(",", ":")).encode()) < counted
 
 
 def test_a_path_that_is_too_long_is_said(book):
