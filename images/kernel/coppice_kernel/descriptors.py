@@ -126,13 +126,14 @@ class Table:
             end.close()
             self.numbers = {o.fd for o in users}
 
-    def reopen(self):
-        """In the revived kernel: offsets of its own, as they were. Returns what did not come back."""
+    def reopen(self, by_name=lambda f: False):
+        """In the revived kernel: offsets of its own, as they were. `by_name(f)` may put another file in its
+        place. Returns what did not come back."""
         lost = []
         for f in self.files:
             if _is_still(f.fd, f.identity):  # else a hook of the fork closed it: matplotlib, its fonts
                 self.numbers.add(f.fd)
-                lost.append(_reopen(f))
+                lost.append(None if by_name(f) else _reopen(f))
         return [found for found in lost if found]
 
 

@@ -72,6 +72,20 @@ def of(namespace, hidden, table):
     return (found + _tasks(found))[:COUNT_MAX]
 
 
+def of_folder(namespace, folder):
+    """Names that hold paths of a folder that is another line's now."""
+    paths, below = _member("pathlib", "PurePath"), folder.rstrip("/") + "/"
+    found = []
+    for name, value in list(namespace.items())[:LOOKED_AT]:
+        if type(name) is not str or _is_out(name):
+            continue
+        is_path = isinstance(paths, type) and issubclass(type(value), paths)
+        text = str(value) if is_path else value if type(value) is str else ""
+        if text == folder or text.startswith(below):
+            found.append(loss(name, "path", f"names a file in {folder}, which is the other line's folder"))
+    return found[:COUNT_MAX]
+
+
 def _without_name(table, named):
     for o in table.users:
         if o.fd not in named:

@@ -67,9 +67,10 @@ def _can_be_told(message):
 
 
 class Park:
-    def __init__(self, seat, line, msg_id, data):
+    def __init__(self, seat, line, msg_id, data, folder):
         self.seat = seat
         self.line = line
+        self.folder = folder  # that the kernel works in
         self.msg_id = msg_id
         self.data = data
         self.seconds = seconds_of(data)
@@ -116,7 +117,7 @@ class Parks:
 
     # ---- taking ----
 
-    def offer(self, line, message, fd):
+    def offer(self, line, message, fd, folder):
         try:
             seat = socket.socket(fileno=fd)
         except OSError:
@@ -128,7 +129,7 @@ class Parks:
             return
         seat.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self.withdraw(line)
-        self.offered[line] = Park(seat, line, message["msg_id"], message["data"])
+        self.offered[line] = Park(seat, line, message["msg_id"], message["data"], folder)
         self.poll.register(seat, 1)
 
     def withdraw(self, line, reason=None):
@@ -205,7 +206,7 @@ class Parks:
 
     def revive(self, park, message, fds, ends):
         """Asks it for a line. Raises OSError."""
-        order = {k: message[k] for k in ("line", "kernel", "key", "cwd", "env", "endpoints")}
+        order = {k: message[k] for k in ("line", "kernel", "key", "cwd", "env", "endpoints", "laid")}
         packet = json.dumps(order).encode()
         if len(packet) > ctl.PACKET_MAX:
             raise OSError(0, "the packet is too long")

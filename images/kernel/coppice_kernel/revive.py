@@ -16,7 +16,7 @@ import sys
 import threading
 import weakref
 
-from coppice_kernel import ctl, deliver, folder, park
+from coppice_kernel import ctl, deliver, folder, losses, park, reopen
 from coppice_kernel.streams import CoppiceStream
 
 _run, _init = threading.Thread.run, threading.Thread.__init__  # before ipykernel wraps them
@@ -34,14 +34,17 @@ def rebuild(old, state, order, fds):
 
 
 def _rebuild(old, state, order, fds):
-    lost = state.lost + state.table.reopen()
+    place = reopen.Place(old.folder, order["cwd"] or old.folder)
+    lost = state.lost + _take_files(state, order, place)
+    if place.now != place.was:
+        lost += losses.of_folder(old.kernel.shell.user_ns, place.was)
     replaced = _let_go_of_streams(old)
     _forget_exits()
     _forget_hooks(old)
     _forget_threads()
     asyncio.set_event_loop(asyncio.new_event_loop())
     old.delivery.box.clear()  # the gateway has it from the kernel that was parked
-    app = _make(old, order, fds)
+    app = _make(old, order, fds, place.now)
     app.users = state.table.numbers
     _keep_one_of_each(app.kernel.shell, old)
     _close_comms(app.kernel)
@@ -54,9 +57,19 @@ def _rebuild(old, state, order, fds):
         "folder": folder.digest(app.folder),
         "lost": lost,
     }
-    _settle(order)
+    _settle(order, place.of(state.cwd) if place.now != place.was else None)
     app.delivery.tell("revived", data=park.packed(found))
     return app
+
+
+def _take_files(state, order, place):
+    """What was open in the folder, of the state that was laid down there; else as it was."""
+    if not order["laid"]:
+        return state.table.reopen()
+    if place.now == place.was:
+        _enter(state.cwd)  # the folder of that name may be another one now
+    lost = state.table.reopen(lambda f: reopen.by_name(f, place))
+    return lost + reopen.map_again(state.maps, place)
 
 
 def _let_go_of_streams(old):
@@ -112,14 +125,14 @@ def _forget_threads():
         bars.tqdm.monitor = None
 
 
-def _make(old, order, fds):
+def _make(old, order, fds, place):
     config = copy.deepcopy(old.config)
     config.Session.key = order["key"].encode()
     for kind in (type(old), type(old.kernel)):
         kind.clear_instance()
     # Its log is not configured again: that would close every handler of the user's.
     app = type(old).instance(config=config, log=old.log, profile_dir=old.profile_dir)
-    app.take(order["endpoints"], fds[:-1], deliver.start(fds[-1]), old.folder)
+    app.take(order["endpoints"], fds[:-1], deliver.start(fds[-1]), place)
     app.begin_again()
     shell = app.kernel.shell
     shell.kernel = shell.parent = app.kernel
@@ -154,12 +167,18 @@ def _make_random_its_own():
         ssl.RAND_add(os.urandom(48), 48.0)
 
 
-def _settle(order):
+def _settle(order, folder):
     os.environ.update(order["env"])
     if order["kernel"]:
         os.environ["KERNEL_ID"] = order["kernel"]
     if order["cwd"]:
+        _enter(folder, order["cwd"])
+
+
+def _enter(*folders):
+    for folder in folders:
         try:
-            os.chdir(order["cwd"])
-        except OSError:
-            pass  # where it stood
+            os.chdir(folder)
+            return
+        except (OSError, TypeError):
+            continue  # the next one, or where it stood
