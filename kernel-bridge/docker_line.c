@@ -153,7 +153,7 @@ static bool add_endpoints(const struct docker_line *l, cJSON *m)
 }
 
 /* A tree that misses something for want of memory is refused by ctl_send's check. park: where it
- * begins; 0: anew. */
+ * begins, in the folder where that stood; 0: anew. */
 static cJSON *start_message(
 	const struct docker_line *l, const struct line_start *start, int64_t park)
 {
@@ -164,7 +164,8 @@ static cJSON *start_message(
 		cJSON_AddNumberToObject(m, "line", l->number) &&
 		cJSON_AddStringToObject(m, "kernel", start->kernel_id) &&
 		cJSON_AddStringToObject(m, "key", start->key) &&
-		cJSON_AddStringToObject(m, "cwd", DOCKER_WORK) && add_endpoints(l, m) &&
+		cJSON_AddStringToObject(m, "cwd", park > 0 ? "" : DOCKER_WORK) &&
+		add_endpoints(l, m) &&
 		add_env(env, cJSON_GetObjectItemCaseSensitive(start->spec->spec, "env"), &fresh) &&
 		add_env(env, start->env, &fresh);
 	if (!ok || !cJSON_AddItemToObject(m, "env", env)) {

@@ -45,6 +45,19 @@ static void grow_to(struct hfix *fx, unsigned *n, unsigned to)
 	}
 }
 
+/* As fast as they are taken, and packed meanwhile. */
+static void print_growth(struct hfix *fx, unsigned *n, unsigned to)
+{
+	unsigned from = *n;
+	long long wall = ns_of(CLOCK_MONOTONIC), cpu = ns_of(CLOCK_PROCESS_CPUTIME_ID);
+	grow_to(fx, n, to);
+	print_message("%7u nodes: from %u in %.1f s, %.2f ms a commit (processor %.2f)\n", to, from,
+		ms_since(CLOCK_MONOTONIC, wall) / 1e3,
+		ms_since(CLOCK_MONOTONIC, wall) / (to - from),
+		ms_since(CLOCK_PROCESS_CPUTIME_ID, cpu) / (to - from));
+}
+
+/* Of a history that has come to rest. */
 static void print_commits(struct hfix *fx, unsigned *n)
 {
 	unsigned at = *n;
@@ -82,9 +95,10 @@ static void print_questions(struct hfix *fx, unsigned n)
 		fx->folder, fx->folder, fx->folder);
 	long long began = ns_of(CLOCK_MONOTONIC);
 	shell(line);
-	print_message("%7u nodes: newest 100 %.1f ms, newest node %.1f ms, first node %.1f ms, "
-		      "clone %.0f ms\n",
-		n, log_ms, head_ms, first_ms, ms_since(CLOCK_MONOTONIC, began));
+	print_message(
+		"%7u nodes: newest 100 %.1f ms, newest node %.1f ms, first one by HEAD~%u %.1f ms, "
+		"clone %.0f ms\n",
+		n, log_ms, head_ms, n - 1, first_ms, ms_since(CLOCK_MONOTONIC, began));
 }
 
 static void on_collected(void *data, int status, struct bytes json, const struct err *err)
@@ -139,9 +153,9 @@ TEST(figures, of_a_history_that_grows)
 	fx->keeping.idle_ms = 300;
 	hfix_open(fx);
 	for (size_t i = 0; i < ARRAY_LEN(sizes) && sizes[i] <= most; i++) {
-		grow_to(fx, &n, sizes[i]);
-		print_commits(fx, &n);
+		print_growth(fx, &n, sizes[i]);
 		print_room(fx, n, sizes[i] >= 1000);
+		print_commits(fx, &n);
 		print_questions(fx, n);
 	}
 	(void)snprintf(expected, sizeof expected, "%u\n", n + 1);
