@@ -2,7 +2,11 @@
 falls silent there."""
 
 import asyncio
+import functools
+import os
+import signal
 
+_OURS = ("ipykernel", "tornado", "coppice_kernel", "zmq", "jupyter_client")
 _kept = []  # tasks: as garbage they would run the user's `finally` and be complained about
 
 
@@ -22,3 +26,35 @@ def abandon(loops):
         loop._ready.clear()
         loop._scheduled.clear()
         loop._closed = True
+    # Python writes the signals that it gets there, if the loop was to listen: by then it is another's.
+    signal.set_wakeup_fd(-1)
+
+
+def is_ours(code):
+    folder = os.path.dirname(code.co_filename)
+    return any(part in folder.split(os.sep) for part in _OURS)
+
+
+def _name(handle):
+    """Of the function that is called; None: it is no user's."""
+    call = handle._callback
+    while isinstance(call, functools.partial):
+        call = call.func
+    call = getattr(call, "__func__", call)
+    if (getattr(call, "__module__", None) or "").split(".")[0] in ("asyncio", "_asyncio", *_OURS):
+        return None
+    name = getattr(call, "__qualname__", None)
+    return name if type(name) is str else type(call).__name__
+
+
+def waits(loop):
+    """(name, kind, reason) of what the user asked this loop to call."""
+    for handle in list(loop._scheduled):
+        if not handle.cancelled() and (name := _name(handle)):
+            yield name, "timer", "is not called any more: the event loop is gone"
+    for key in list(loop._selector.get_map().values()):
+        for handle in key.data if isinstance(key.data, tuple) else ():
+            if handle is not None and not handle.cancelled() and (name := _name(handle)):
+                yield name, "watch", "is not called any more: the event loop is gone"
+    for number in loop._signal_handlers:
+        yield signal.Signals(number).name, "signal handler", "ran in the event loop, which is gone"

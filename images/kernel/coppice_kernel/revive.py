@@ -5,18 +5,15 @@ ended in an orderly way: what it would reach is its parent's.
 """
 
 import asyncio
-import atexit
 import copy
 import gc
 import json
-import logging
 import os
 import random
 import sys
 import threading
-import weakref
 
-from coppice_kernel import ctl, deliver, folder, park
+from coppice_kernel import ctl, deliver, exits, folder, park
 from coppice_kernel.streams import CoppiceStream
 
 _run, _init = threading.Thread.run, threading.Thread.__init__  # before ipykernel wraps them
@@ -36,7 +33,7 @@ def rebuild(old, state, order, fds):
 def _rebuild(old, state, order, fds):
     lost = state.lost + state.table.reopen()
     replaced = _let_go_of_streams(old)
-    _forget_exits()
+    exits.forget()
     _forget_hooks(old)
     _forget_threads()
     asyncio.set_event_loop(asyncio.new_event_loop())
@@ -81,18 +78,6 @@ def _let_go_of_streams(old):
             os.close(copied)
     CoppiceStream.inherited = {s.name: s for s in streams}
     return replaced
-
-
-def _forget_exits():
-    """What was to be done at the exit is the parent's to do: it would delete its folders."""
-    for finalizer in list(weakref.finalize._registry):
-        finalizer.atexit = False
-    atexit._clear()
-    atexit.register(logging.shutdown)
-    atexit.register(weakref.finalize._exitfunc)
-    util = sys.modules.get("multiprocessing.util")
-    if util:
-        atexit.register(util._exit_function)  # it knows of forks
 
 
 def _forget_hooks(old):

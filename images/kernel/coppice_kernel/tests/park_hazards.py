@@ -115,6 +115,27 @@ def test_semaphores_are_its_own(ground):
     assert client.run("print(lock.acquire(timeout=0.1), free.acquire(timeout=0.1))") == "True False\n"
 
 
+def test_a_lock_ends_with_its_owner(ground):
+    """Not with the park: closing the file unlocks it, as it does where nothing is parked."""
+    client = ground.start()
+    park = ground.park(client, "import fcntl\nf = open('lock', 'w'); fcntl.flock(f, fcntl.LOCK_EX)")
+    again = "g = open('lock'); fcntl.flock(g, fcntl.LOCK_EX | fcntl.LOCK_NB); print('locked')"
+    assert client.run(f"f.close(); {again}") == "locked\n"
+    second = ground.revive(park)
+    assert ("lock", "lock") in {(os.path.basename(name), kind) for name, kind in ground.lost(second)}
+    assert second.run("print(f.closed, f.write('x'))") == "False 1\n"
+
+
+def test_signals_are_not_written_to_what_an_event_loop_had(ground):
+    """A6: its socket is closed in the fork, and the number is another's by then."""
+    park = ground.park(
+        ground.start(),
+        "import asyncio, signal; asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, print)",
+    )
+    second = ground.revive(park)
+    assert second.run("print(signal.set_wakeup_fd(-1))") == "-1\n"
+
+
 def test_an_exit_runs_what_is_its_own_only(ground):
     """A10."""
     client = ground.start()
