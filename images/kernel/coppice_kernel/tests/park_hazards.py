@@ -207,6 +207,25 @@ def test_a_folder_that_changed_is_seen(ground):
     assert ground.revive(park).told["folder"] != park["folder"]
 
 
+def test_all_parks_are_released(ground):
+    """A18: what a secret was in. None of their processes is left, nor one that is on its way."""
+    client = ground.start()
+    pids = [ground.park(client, f"x = {n}")["pid"] for n in range(3)]
+    ground.gateway.send("release", park=0)
+    gone = [ground.gateway.expect("unparked") for _ in pids]
+    assert {found["reason"] for found in gone} == {"released"}
+    out = client.run(f"import os\nprint([p for p in {pids} if os.path.exists(f'/proc/{{p}}/exe')])")
+    assert out == "[]\n"
+    # One that was offered, and has not said that it is there.
+    seat = "import socket; a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+    offer = "get_ipython().kernel.parent.delivery.tell('parked', [a.fileno()], msg_id='mine', park=0, pid=0, data='{}')"
+    client.run(seat + offer)
+    ground.settle()
+    ground.gateway.send("release", park=0)
+    assert ground.fate("mine")["reason"] == "released"
+    assert ground.park(client, "b.close(); a.close(); x = 9")["digest"]  # later ones are made as ever
+
+
 def test_each_branch_has_its_own_key(ground):
     """A18: what is signed with the key of the line left behind is not answered."""
     park = ground.park(ground.start(), "x = 1")
