@@ -6,8 +6,10 @@ import functools
 import os
 import signal
 
+from tornado.ioloop import IOLoop
+
 _OURS = ("ipykernel", "tornado", "coppice_kernel", "zmq", "jupyter_client")
-_kept = []  # tasks: as garbage they would run the user's `finally` and be complained about
+_kept = []  # tasks of the user's: as garbage they would run a `finally` of his
 
 
 def abandon(loops):
@@ -16,13 +18,20 @@ def abandon(loops):
     for loop in loops:
         for task in asyncio.all_tasks(loop):
             task._log_destroy_pending = False
-            _kept.append(task)
+            if _is_ours(task):
+                IOLoop._pending_tasks.discard(task)  # with it the whole kernel of before would stay
+            else:
+                _kept.append(task)
         loop._selector.close()  # no unregister: this closes the epoll's descriptor alone
         for name in ("_ssock", "_csock"):
             s = getattr(loop, name)
             if s is not None:
                 s.close()
             setattr(loop, name, None)
+        # The threads that ran the others left their frames, which nothing clears, and so their loops.
+        outer = IOLoop._ioloop_for_asyncio.get(loop)
+        if outer:
+            outer.handlers.clear()
         loop._ready.clear()
         loop._scheduled.clear()
         loop._closed = True
@@ -30,9 +39,14 @@ def abandon(loops):
     signal.set_wakeup_fd(-1)
 
 
-def is_ours(code):
-    folder = os.path.dirname(code.co_filename)
-    return any(part in folder.split(os.sep) for part in _OURS)
+def _is_ours(task):
+    code = getattr(task.get_coro(), "cr_code", None)
+    return code is not None and any(p in os.path.dirname(code.co_filename).split(os.sep) for p in _OURS)
+
+
+def users(loop):
+    """How many tasks of it are the user's."""
+    return sum(1 for task in asyncio.all_tasks(loop) if not _is_ours(task))
 
 
 def _name(handle):

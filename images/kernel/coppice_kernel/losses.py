@@ -97,8 +97,7 @@ def _of_the_loop(found):
         loop = asyncio.get_running_loop()
     except RuntimeError:
         return []
-    codes = [getattr(task.get_coro(), "cr_code", None) for task in asyncio.all_tasks(loop)]
-    count = sum(1 for code in codes if code is None or not loops.is_ours(code))
+    count = loops.users(loop)
     more = [loss(name, kind, reason) for name, kind, reason in loops.waits(loop)]
     if count <= named:
         return more

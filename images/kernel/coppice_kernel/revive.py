@@ -42,6 +42,8 @@ def _rebuild(old, state, order, fds):
     app.users = state.table.numbers
     _keep_one_of_each(app.kernel.shell, old)
     _close_comms(app.kernel)
+    _let_go_of_sockets(old)
+    _let_go_of_threads(old)
     for name, stream in replaced.items():
         setattr(sys, name, stream)
     _make_random_its_own()
@@ -78,6 +80,23 @@ def _let_go_of_streams(old):
             os.close(copied)
     CoppiceStream.inherited = {s.name: s for s in streams}
     return replaced
+
+
+def _let_go_of_sockets(old):
+    """They are the parent's and dead here. As garbage they are not to complain, nor to be closed."""
+    for context in (old.context, old.heartbeat.context):
+        for s in list(getattr(context, "_sockets", ())):
+            s._shadow = True
+        context._shadow = True
+
+
+def _let_go_of_threads(old):
+    """Their frames are still there, nothing clears them, and through these the kernel of before."""
+    own = vars(threading.Thread(name=""))  # with a name: the user's next one is numbered as ever
+    for thread in (old.control_thread, old.heartbeat, getattr(old, "shell_channel_thread", None)):
+        for name in [n for n in vars(thread) if n not in own] if thread else ():
+            delattr(thread, name)
+    vars(old.iopub_thread).pop("session", None)  # the newest ipykernel's; its parent is the application
 
 
 def _forget_hooks(old):

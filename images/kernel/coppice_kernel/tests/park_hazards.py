@@ -115,6 +115,23 @@ def test_semaphores_are_its_own(ground):
     assert client.run("print(lock.acquire(timeout=0.1), free.acquire(timeout=0.1))") == "True False\n"
 
 
+def test_the_kernel_of_before_is_garbage_that_says_nothing(ground):
+    """A5: its sockets are not closed, and whoever is shown ResourceWarnings is shown none of them."""
+    client = ground.start()
+    park = ground.park(client, "import gc, warnings; warnings.simplefilter('always', ResourceWarning)")
+    for _ in range(3):
+        second = ground.revive(park)
+        out = second.run(
+            "_ = gc.collect()\n"
+            "of = [o for o in gc.get_objects() if type(o).__name__ in ('CoppiceKernel', 'CoppiceApp')]\n"
+            "print(sum(o is not get_ipython().kernel and o.parent is not None for o in of))"
+        )
+        assert out == "1\n"  # the first, whose excepthook every thread has
+        assert client.run("print('here')") == "here\n"
+        park = ground.park(second, "del of")
+        client = second
+
+
 def test_a_lock_ends_with_its_owner(ground):
     """Not with the park: closing the file unlocks it, as it does where nothing is parked."""
     client = ground.start()
