@@ -1,4 +1,5 @@
-/* coppice checkout, coppice undo: a running kernel goes back to another node of its history. */
+/* coppice checkout, coppice undo: a running kernel goes back to another node of its history;
+ * coppice release: it keeps no state of before. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 
 struct move_asked {
 	const char *url, *token, *kernel, *node, *accept, *branch;
-	bool interrupt, json;
+	bool interrupt, json, release;
 };
 
 static void add_member(struct buf *b, const char *name, const char *value)
@@ -33,7 +34,7 @@ static int ask(const struct cli_server *server, const struct move_asked *a, cons
 	/* All latched. */
 	(void)buf_add_text(&path, "/api/kernels/");
 	(void)cli_add_name(&path, kernel);
-	(void)buf_add_text(&path, a->node ? "/checkout" : "/undo");
+	(void)buf_add_text(&path, a->release ? "/parked" : a->node ? "/checkout" : "/undo");
 	(void)buf_add_text(&body, "{");
 	add_member(&body, "node", a->node);
 	add_member(&body, "accept", a->accept);
@@ -46,8 +47,9 @@ static int ask(const struct cli_server *server, const struct move_asked *a, cons
 		status = buf_check(&body, "the name of the node", err);
 	if (status != 0)
 		return status;
-	*q = (struct cli_question){
-		.method = "POST", .body = (const char *)body.data, .timeout_ms = MOVE_TIMEOUT_MS};
+	*q = (struct cli_question){.method = a->release ? "DELETE" : "POST",
+		.body = a->release ? NULL : (const char *)body.data,
+		.timeout_ms = MOVE_TIMEOUT_MS};
 	status = cli_answer(server, (const char *)path.data, q, err);
 	q->body = NULL; /* it goes with this call */
 	return status;
@@ -67,6 +69,11 @@ static void print_report(FILE *to, const cJSON *report)
 
 static void print(const cJSON *tree)
 {
+	const cJSON *released = cJSON_GetObjectItemCaseSensitive(tree, "released");
+	if (cJSON_IsNumber(released)) {
+		printf("parked states released: %d\n", released->valueint);
+		return;
+	}
 	const cJSON *report = cJSON_GetObjectItemCaseSensitive(tree, "report");
 	printf("kernel %s is at node %.12s; the next cell is on branch %s (%s)\n",
 		cli_text_of(cJSON_GetObjectItemCaseSensitive(tree, "kernel"), "id"),
@@ -145,6 +152,13 @@ static int run_undo(int argc, char **argv)
 	return run_asked(&a, argc, argv);
 }
 
+static int run_release(int argc, char **argv)
+{
+	struct move_asked a = read_options(&argc, argv);
+	a.release = true;
+	return run_asked(&a, argc, argv);
+}
+
 #define OPTIONS                                                                                    \
 	"  --kernel ID             which kernel (default: the one that ran last)\n"                \
 	"  --accept FIDELITY       exact (default), partial: what must come back at least\n"       \
@@ -161,6 +175,18 @@ const struct command command_checkout = {
 		 "In[7]\n" OPTIONS,
 	.takes_options = true,
 	.run = run_checkout,
+};
+
+const struct command command_release = {
+	.name = "release",
+	.about = "a kernel keeps no state of before: nothing parked can be gone back to",
+	.usage = "  --kernel ID             which kernel (default: the one that ran last)\n"
+		 "  --url URL               a gateway elsewhere (default: the one of the data "
+		 "folder)\n"
+		 "  --token SECRET          its token (default: the first of the token file)\n"
+		 "  --json                  as JSON\n",
+	.takes_options = true,
+	.run = run_release,
 };
 
 const struct command command_undo = {

@@ -131,8 +131,15 @@ void kernel_on_not_parked(void *data, unsigned line, const char *msg_id, const c
 
 void kernel_release(struct kernel *k, int64_t park)
 {
-	if (find(k, park) && k->slot && k->slot->engine->ops->release)
-		k->slot->engine->ops->release(k->slot, park);
+	if (!k->slot || !k->slot->engine->ops->release)
+		return;
+	LIST_EACH (at, &k->parks) {
+		const struct park *p = CONTAINER_OF(at, struct park, link);
+		if (park == PARK_ALL || p->number == park) /* each, for supervisors of before */
+			k->slot->engine->ops->release(k->slot, p->number);
+	}
+	if (park == PARK_ALL)
+		k->slot->engine->ops->release(k->slot, PARK_ALL);
 }
 
 /* ---- the end of a revival ---- */

@@ -25,7 +25,9 @@ struct kernel_revival {
  * dead one too, as long as it has its place. One at a time. What must not be sent to both is not to
  * be sent until cb. */
 void kernel_revive(struct kernel *k, const struct kernel_revival *revival);
-/* That park is not wanted any more; on_unparked follows. Best effort. */
+#define PARK_ALL 0 /* they are numbered from 1 */
+/* That park is not wanted any more; on_unparked follows. PARK_ALL: nor any other, those included
+ * that are being made. Best effort. */
 void kernel_release(struct kernel *k, int64_t park);
 
 #endif

@@ -1,4 +1,5 @@
-/* POST /api/kernels/{id}/checkout and /undo: a kernel goes back to another node. */
+/* POST /api/kernels/{id}/checkout and /undo: a kernel goes back to another node. DELETE .../parked:
+ * it keeps no state of before. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
@@ -103,8 +104,24 @@ static void undo_post(struct call *r)
 	move(r, true);
 }
 
+static void parked_delete(struct call *r)
+{
+	struct desk *desk = NULL;
+	struct err err;
+	unsigned n;
+	if (kernels_find(r->door->gw->kernels, r->owner, r->param[0], &desk, &err) != 0 ||
+		parks_release_all(desk, &n, &err) != 0) {
+		answer_error(r, &err);
+		return;
+	}
+	cJSON *tree = cJSON_CreateObject();
+	(void)cJSON_AddNumberToObject(tree, "released", n);
+	answer_json(r, 200, tree);
+}
+
 const struct route rest_moves_routes[] = {
 	{METHOD_POST, "/api/kernels/{id}/checkout", SCOPE_RUN, checkout_post},
 	{METHOD_POST, "/api/kernels/{id}/undo", SCOPE_RUN, undo_post},
+	{METHOD_DELETE, "/api/kernels/{id}/parked", SCOPE_RUN, parked_delete},
 	{0},
 };

@@ -1,6 +1,7 @@
 #include "gateway/spine/magic.h"
 
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gateway/base/json.h"
@@ -261,6 +262,19 @@ static void use(struct desk *d, int64_t id, const char *name)
 	}
 }
 
+static void release(struct desk *d, int64_t id)
+{
+	char text[64];
+	unsigned n;
+	struct err err;
+	if (parks_release_all(d, &n, &err) != 0) {
+		say_err(d, id, &err);
+		return;
+	}
+	(void)snprintf(text, sizeof text, "{\"released\":%u}", n); /* fits */
+	say(d, id, "ok", text);
+}
+
 void magic_ask(void *desk, int64_t id, const char *what, const char *about)
 {
 	struct desk *d = desk;
@@ -276,6 +290,8 @@ void magic_ask(void *desk, int64_t id, const char *what, const char *about)
 		look(d, id, WISH_GO, about);
 	else if (strcmp(what, "undo") == 0)
 		look(d, id, WISH_GO, "HEAD~1"); /* this cell is no node yet */
+	else if (strcmp(what, "release") == 0)
+		release(d, id);
 	else if (strcmp(what, "status") == 0)
 		say_status(d, id);
 	else if (strcmp(what, "use") == 0)
@@ -283,5 +299,5 @@ void magic_ask(void *desk, int64_t id, const char *what, const char *about)
 	else
 		say(d, id, "invalid",
 			"this gateway does not know that; it knows log, show NODE, forget NODE, "
-			"checkout NODE, undo, status and use NAME");
+			"checkout NODE, undo, release, status and use NAME");
 }

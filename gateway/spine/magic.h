@@ -9,8 +9,8 @@
 struct desk;
 
 /* kernel_watcher.on_ask. Texts of a guest: `log`, `show` NODE, `forget` NODE, `status`, `use` NAME,
- * `checkout` NODE, `undo`; what is none of these is answered so. The last two are carried out once
- * the cell has ended (moves.h). */
+ * `checkout` NODE, `undo`, `release`; what is none of these is answered so. checkout and undo are
+ * carried out once the cell has ended (moves.h). */
 void magic_ask(void *desk, int64_t id, const char *what, const char *about);
 /* Something was recorded. */
 void magic_recorded(struct desk *d);

@@ -75,7 +75,11 @@ static bool loses(struct bytes text)
 void parks_on_parked(void *desk, const char *msg_id, int64_t park, struct bytes text)
 {
 	struct desk *d = desk;
-	parks_on_unparked(d, park, "it is told anew");
+	LIST_EACH_SAFE (at, &d->parks.parked) {
+		struct parked *told = CONTAINER_OF(at, struct parked, link);
+		if (told->park == park) /* it is told anew */
+			parked_free(told);
+	}
 	if (text.len > PARKED_TEXT_MAX || json_scan(text, NULL, 0, NULL) != 0)
 		return; /* no kernel of ours says that */
 	struct parked *p = xcalloc(1, sizeof *p);
@@ -95,7 +99,8 @@ void parks_on_unparked(void *desk, int64_t park, const char *reason)
 		struct parked *p = CONTAINER_OF(at, struct parked, link);
 		if (p->park != park)
 			continue;
-		log_debug(&d->log, "unparked msg_id=%s reason=\"%s\"", p->msg_id, reason);
+		/* Asked for, its report says why it is not there any more. */
+		parks_on_not_parked(d, p->msg_id, reason);
 		parked_free(p);
 	}
 }
@@ -105,6 +110,11 @@ void parks_on_not_parked(void *desk, const char *msg_id, const char *reason)
 	struct desk *d = desk;
 	struct parks *p = &d->parks;
 	struct refusal *r = xcalloc(1, sizeof *r);
+	LIST_EACH_SAFE (at, &p->refused) {
+		struct refusal *earlier = CONTAINER_OF(at, struct refusal, link);
+		if (strcmp(earlier->msg_id, msg_id) == 0)
+			refusal_free(p, earlier);
+	}
 	if (p->n_refused == REFUSALS_MAX)
 		refusal_free(p, CONTAINER_OF(p->refused.next, struct refusal, link));
 	r->msg_id = xstrdup(msg_id);
@@ -119,6 +129,23 @@ void parks_forget(struct desk *d, const char *msg_id)
 	const struct parked *p = parks_find(&d->parks, msg_id);
 	if (p && d->kernel && !d->ending)
 		kernel_release(d->kernel, p->park);
+}
+
+int parks_release_all(struct desk *d, unsigned *ret_n, struct err *err)
+{
+	if (!d->kernel || d->ending)
+		return err_set(err, E_GONE, "the kernel is ended");
+	if (d->move)
+		return err_set(err, E_BUSY, "the kernel is on its way to another node");
+	*ret_n = 0;
+	kernel_release(d->kernel, PARK_ALL);
+	while (!list_empty(&d->parks.parked)) {
+		const struct parked *p = CONTAINER_OF(d->parks.parked.next, struct parked, link);
+		parks_on_unparked(d, p->park, "it was released");
+		(*ret_n)++;
+	}
+	log_info(&d->log, "released parks=%u", *ret_n);
+	return 0;
 }
 
 /* A line each; an id that is none of a line's is nobody's that we know. */

@@ -9,6 +9,7 @@
 
 struct cJSON;
 struct desk;
+struct err;
 struct kernels;
 struct owner;
 
@@ -49,6 +50,9 @@ const struct parked *parks_find(const struct parks *p, const char *msg_id);
 const char *parks_refusal(const struct parks *p, const char *msg_id);
 /* What is forgotten is not kept as a state either. */
 void parks_forget(struct desk *d, const char *msg_id);
+/* Nothing that was parked until now is kept, nor can be gone back to. E_GONE the kernel is ended;
+ * E_BUSY it is on its way back to one of them. */
+int parks_release_all(struct desk *d, unsigned *ret_n, struct err *err);
 /* history_question.parked: of one desk, or of all that are the owner's. */
 void parks_list(const struct desk *d, struct buf *ret_text);
 void parks_list_all(const struct kernels *ks, const struct owner *owner, struct buf *ret_text);

@@ -76,6 +76,32 @@ MAGICS = [
 ]
 
 
+# The scene of issue 6. A branch beside and working files are steps of their own: a cell here, and its
+# place in lab/goback.mjs.
+GO_BACK = [
+    "factor = 2\ndouble = lambda n: n * factor",
+    "def count():\n    n = 0\n    while True:\n        yield n\n        n += 1\n"
+    "numbers = count()\n[next(numbers) for _ in range(3)]",
+    "with open('lines', 'w') as f:\n    f.write('one\\ntwo\\nthree\\n')\nlines = open('lines')\n"
+    "lines.readline()",
+    "import pandas as pd, random, socket\nsales = pd.DataFrame({'city': ['北京', 'Zürich'], 'v': [4, 5]})\n"
+    "random.seed(7)\nnear, far = socket.socketpair()\nsales",
+    "factor = 100",
+    "[next(numbers) for _ in range(6)]",
+    "lines.read()",
+    "sales = None\nrandom.random(), random.random()",
+    "new = 'five'",
+    "print('now:', double(1), 'in', next(numbers), new, 'new' if 'new' in globals() else 'old')",
+    "%coppice checkout 4",
+    "print('then:', double(21), next(numbers), repr(lines.readline()), sales.v.sum(),\n"
+    "      round(random.random(), 6), 'new' in globals())",
+    "factor = 7; next(numbers); lines.readline()\nprint('factor is', factor)",
+    "%coppice undo",
+    "print('undone:', double(2), repr(lines.readline()), next(numbers))",
+    "%coppice log",
+]
+
+
 @pytest.fixture(scope="module")
 def lab(docker_gateway):
     with LabServer(docker_gateway.url, ALICE) as server:
@@ -125,6 +151,13 @@ def test_magics(lab, shots, docker_gateway):
     for what in ("log", "show", "status", "forget", "log-after", "use"):
         assert (shots / f"magics-{what}.png").stat().st_size > 10000
     assert found(docker_gateway.data_dir, (SECRET,)) == []
+
+
+@pytest.mark.timeout(400)
+def test_going_back(lab, shots, docker_gateway):
+    page(lab, "goback", GO_BACK, shots, gateway=docker_gateway.url, gatewayToken=ALICE)
+    for what in ("ten-cells", "checkout", "goes-on", "undo", "log"):
+        assert (shots / f"goback-{what}.png").stat().st_size > 10000
 
 
 @pytest.mark.timeout(400)

@@ -1,5 +1,5 @@
-"""Parked forks in the image: what images/kernel/smoke/test_park.py drives over `ctl` alone, with the
-table of the 25 probes. COPPICE_SMOKE_OVERLAY lays a coppice_kernel over the image's."""
+"""Parked forks in the image: what images/kernel/smoke/test_park.py and test_park_matrix.py drive over
+`ctl` alone, with the tables of the 25 probes and of the classes. COPPICE_SMOKE_OVERLAY lays a coppice_kernel over the image's."""
 
 import subprocess
 import sys
@@ -9,7 +9,8 @@ from gateway import ROOT
 
 def test_in_the_image(container_engine, capsys):
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "--timeout", "300", "images/kernel/smoke/test_park.py"],
+        [sys.executable, "-m", "pytest", "-q", "-x", "--timeout", "300", "images/kernel/smoke/test_park.py",
+         "images/kernel/smoke/test_park_matrix.py"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     with capsys.disabled():
         print(run.stdout)

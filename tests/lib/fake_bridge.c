@@ -413,6 +413,7 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 	if (fault_hit(b))
 		return err_set(err, E_UNAVAILABLE, "a fault of the test");
 	struct kernel *k = xcalloc(1, sizeof *k);
+	k->released = -1;
 	k->bridge = b;
 	k->unowned = !start->id;
 	if (start->id)

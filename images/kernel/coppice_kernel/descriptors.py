@@ -10,6 +10,8 @@ from typing import NamedTuple
 EVENTFD = "anon_inode:[eventfd]"
 # What is not asked for again; /proc/self/fd is a link.
 MADE_ONCE = os.O_CREAT | os.O_TRUNC | os.O_EXCL | os.O_NOFOLLOW
+STATELESS = {f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")}
+SQLITE = b"SQLite format 3\0"
 
 
 class File(NamedTuple):
@@ -20,12 +22,14 @@ class File(NamedTuple):
     flags: int
     offset: int
     identity: tuple  # device, inode
-    stamp: tuple  # size, time of change
+    stamp: tuple | None  # size, time of change; None: a folder's
+    locked: bool
+    database: bool
 
 
 class Open(NamedTuple):
     fd: int
-    kind: str  # file, socket, pipe, anonymous, other
+    kind: str  # file, folder, socket, pipe, terminal, device, anonymous, other
     link: str
     stat: os.stat_result
 
@@ -33,7 +37,11 @@ class Open(NamedTuple):
 def _kind(mode, link):
     if link.startswith("anon_inode:"):
         return "anonymous"
-    kinds = {stat.S_IFREG: "file", stat.S_IFSOCK: "socket", stat.S_IFIFO: "pipe"}
+    if stat.S_ISCHR(mode) and link not in STATELESS:
+        return "terminal" if link.startswith("/dev/pt") else "device"
+    kinds = {
+        stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFSOCK: "socket", stat.S_IFIFO: "pipe",
+    }
     return kinds.get(stat.S_IFMT(mode), "other")
 
 
@@ -76,7 +84,7 @@ class Ours:
 
     def __init__(self, users=()):
         """`users`: the numbers that a revived kernel's user had in the parked one."""
-        kinds = ("socket", "pipe", "anonymous")
+        kinds = ("socket", "pipe", "anonymous", "terminal", "device")
         opened = [o for o in scan() if o.kind in kinds and o.fd not in users]
         self._known = {o.fd: (o.stat.st_dev, o.stat.st_ino, o.link) for o in opened}
         # What a listener accepts later has its name.
@@ -87,8 +95,8 @@ class Ours:
             return True
         if o.kind == "socket":
             return _name(o.fd) in self._names
-        # ZeroMQ makes one for each inner socket; Python has no object that would close it.
-        return o.link == EVENTFD
+        # ZeroMQ makes one for each inner socket, and none that blocks, as Python's do unless asked.
+        return o.link == EVENTFD and not os.get_blocking(o.fd)
 
 
 class Table:
@@ -98,13 +106,23 @@ class Table:
         """`beside`: descriptors that are left out."""
         self.ours, self.users, self.files = [], [], []
         self.numbers = set()  # of what is the user's in the fork
+        self._left = []  # what was lost in leave()
         for o in scan():
             if o.fd in beside or o.kind == "other":
                 continue
-            if o.kind == "file":
+            if o.kind in ("file", "folder"):
                 self.files.append(_file(o))
             else:
                 (self.ours if ours.has(o) else self.users).append(o)
+        self._same = _same(self.files)
+
+    def told(self):
+        """What is known before the fork to be lost of the files."""
+        for f in self.files:
+            if f.database:
+                yield loss(f.path, "database", "is shared with the line left behind; open it again")
+            if f.locked:
+                yield loss(f.path, "lock", "is not held any more: lock it again")
 
     def leave(self):
         """In the fork: no listener, connection or end of a pipe is held that its parent lets go of, and
@@ -125,15 +143,24 @@ class Table:
                 os.dup2(end.fileno(), o.fd, inheritable=False)
             end.close()
             self.numbers = {o.fd for o in users}
+        # A lock of flock() is the open file's: held here it would outlive its owner's close().
+        locked = [f for f in self.files if f.locked and _is_still(f.fd, f.identity)]
+        self._left = [found for found in map(_reopen, locked) if found]
 
     def reopen(self, by_name=lambda f: False):
         """In the revived kernel: offsets of its own, as they were. `by_name(f)` may put another file in its
         place. Returns what did not come back."""
-        lost = []
+        lost, opened = self._left, set()
         for f in self.files:
-            if _is_still(f.fd, f.identity):  # else a hook of the fork closed it: matplotlib, its fonts
-                self.numbers.add(f.fd)
-                lost.append(None if by_name(f) else _reopen(f))
+            if not _is_still(f.fd, f.identity):
+                continue  # a hook of the fork closed it: matplotlib, its fonts
+            self.numbers.add(f.fd)
+            first = self._same.get(f.fd)
+            if first in opened:
+                os.dup2(first, f.fd, inheritable=os.get_inheritable(f.fd))
+                continue
+            opened.add(f.fd)
+            lost.append(None if by_name(f) else _reopen(f))
         return [found for found in lost if found]
 
 
@@ -151,14 +178,60 @@ def _file(o):
         offset = os.lseek(o.fd, 0, os.SEEK_CUR)
     except OSError:
         offset = 0
+    is_folder = o.kind == "folder"
     return File(
         o.fd,
         o.link,
         fcntl.fcntl(o.fd, fcntl.F_GETFL),
         offset,
         (o.stat.st_dev, o.stat.st_ino),
-        (o.stat.st_size, o.stat.st_mtime_ns),
+        None if is_folder else (o.stat.st_size, o.stat.st_mtime_ns),
+        _is_locked(o.fd),
+        not is_folder and _is_database(o.fd),
     )
+
+
+def _is_locked(fd):
+    """By this process, through this descriptor or a copy of it."""
+    try:
+        with open(f"/proc/self/fdinfo/{fd}", encoding="ascii", errors="replace") as f:
+            return "\nlock:" in f.read()
+    except OSError:
+        return False
+
+
+def _is_database(fd):
+    """Of SQLite, whatever object holds it: its locks and pages in memory do not stand a fork."""
+    try:
+        return os.pread(fd, len(SQLITE), 0) == SQLITE
+    except OSError:
+        return False
+
+
+def _same(files):
+    """Descriptor -> an earlier one, where both are one open file (dup) and so have one offset."""
+    found, earlier = {}, {}
+    for f in files:
+        if f.stamp is None or f.flags & os.O_PATH:
+            continue
+        alike = earlier.setdefault((f.identity, f.flags, f.offset), [])
+        first = next((e for e in alike if _moves_with(e, f)), None)
+        if first:
+            found[f.fd] = first.fd
+        else:
+            alike.append(f)
+    return found
+
+
+def _moves_with(one, other):
+    try:
+        os.lseek(one.fd, one.offset + 1, os.SEEK_SET)
+        try:
+            return os.lseek(other.fd, 0, os.SEEK_CUR) == one.offset + 1
+        finally:
+            os.lseek(one.fd, one.offset, os.SEEK_SET)
+    except OSError:
+        return False  # it cannot be moved
 
 
 def _reopen(f):
@@ -178,6 +251,8 @@ def _reopen(f):
     now = os.fstat(fresh)
     os.dup2(fresh, f.fd, inheritable=inheritable)
     os.close(fresh)
+    if f.stamp is None:
+        return None  # what a folder holds is not the descriptor's
     if now.st_nlink == 0:
         return loss(f.path, "file", "has no name any more; its content is shared with the line left behind")
     if (now.st_size, now.st_mtime_ns) != f.stamp:

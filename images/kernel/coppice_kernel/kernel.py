@@ -21,7 +21,18 @@ from ipykernel.zmqshell import ZMQInteractiveShell
 from tornado.ioloop import IOLoop
 from traitlets.config import Config
 
-from coppice_kernel import deliver, descriptors, files, magics, park, pause, process, revive, watchdog
+from coppice_kernel import (
+    deliver,
+    descriptors,
+    exits,
+    files,
+    magics,
+    park,
+    pause,
+    process,
+    revive,
+    watchdog,
+)
 from coppice_kernel.streams import CoppiceStream
 
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")  # the order of endpoints and descriptors
@@ -170,6 +181,7 @@ class CoppiceApp(IPKernelApp):
         IOLoop.current()  # the newest ipykernel makes it at its start
         self.heartbeat.bound.wait(5)
         self.ours = descriptors.Ours(self.users)
+        exits.watch()
         super().start()
 
     def begin_again(self):

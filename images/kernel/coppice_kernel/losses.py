@@ -1,14 +1,13 @@
 """What of a namespace will not come back whole in a fork, by name, without running the user's code."""
 
 import asyncio
-import os
 import sys
 
+from coppice_kernel import exits, loops
 from coppice_kernel.descriptors import loss
 
 COUNT_MAX = 100
 LOOKED_AT = 20000  # names
-_OURS = ("ipykernel", "tornado", "coppice_kernel", "zmq", "jupyter_client")
 
 # Module, class, kind, reason. A module that is not imported has no objects here.
 _KINDS = (
@@ -16,10 +15,16 @@ _KINDS = (
     ("sqlite3", "Connection", "database", "is shared with the line left behind; open it again"),
     ("duckdb", "DuckDBPyConnection", "database", "is shared with the line left behind; open it again"),
     ("asyncio", "Task", "task", "stands still: the event loop it ran in is gone"),
+    ("asyncio", "Future", "future", "waits for nothing any more: the event loop it is of is gone"),
+    ("asyncio.mixins", "_LoopBoundMixin", "event loop", "is bound to the event loop, which is gone"),
+    ("tornado.ioloop", "PeriodicCallback", "timer", "is not called any more: the event loop is gone"),
     ("asyncio", "AbstractEventLoop", "event loop", "waits for nothing any more"),
+    ("contextvars", "Token", "token", "resets nothing: it is of the context left behind"),
     ("select", "epoll", "descriptor", "waits for nothing any more"),
     ("tempfile", "TemporaryDirectory", "folder", "is shared with the line left behind"),
     ("multiprocessing.connection", "Connection", "pipe", "its other end is gone"),
+    ("multiprocessing.queues", "Queue", "queue", "leads nowhere: make a new one"),
+    ("concurrent.futures.process", "ProcessPoolExecutor", "executor", "begins no work any more: make a new one"),
 )
 
 
@@ -38,11 +43,15 @@ def _known():
 
 
 def _is_done(cls, value):
-    """A task that has ended, a socket that is closed."""
-    if cls is _member("asyncio", "Task"):
+    """A task that has ended, a socket that is closed: nothing of it is lost."""
+    name = cls.__name__
+    if name in ("Task", "Future"):
         return cls.done(value)
-    socket = _member("socket", "socket")
-    return cls is socket and cls.fileno(value) < 0
+    if name == "_LoopBoundMixin":
+        return value._loop is None
+    if name == "PeriodicCallback":
+        return not cls.is_running(value)
+    return name == "socket" and cls.fileno(value) < 0
 
 
 def _is_out(name):
@@ -68,8 +77,11 @@ def of(namespace, hidden, table):
             except Exception:  # half made by the user: it is told as it is
                 found.append(loss(name, kind, reason))
             break
+    folders = {f["name"]: namespace[f["name"]] for f in found if f["kind"] == "folder"}
     found += _without_name(table, named)
-    return (found + _tasks(found))[:COUNT_MAX]
+    found += table.told()
+    found += exits.lost({f.__dict__.get("name") for f in folders.values()})
+    return (found + _of_the_loop(found))[:COUNT_MAX]
 
 
 def of_folder(namespace, folder):
@@ -92,19 +104,15 @@ def _without_name(table, named):
             yield loss(f"descriptor {o.fd} ({o.link})", o.kind, "leads nowhere: it was the other line's")
 
 
-def _tasks(found):
-    """Those of the main loop that no variable names."""
+def _of_the_loop(found):
+    """Of the main one: tasks that no variable names, and what else waits in it."""
     named = sum(1 for f in found if f["kind"] == "task")
-    count = 0
     try:
-        tasks = asyncio.all_tasks(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
     except RuntimeError:
         return []
-    for task in tasks:
-        code = getattr(task.get_coro(), "cr_code", None)
-        folder = os.path.dirname(code.co_filename) if code else ""
-        if not any(part in folder.split(os.sep) for part in _OURS):
-            count += 1
+    count = loops.users(loop)
+    more = [loss(name, kind, reason) for name, kind, reason in loops.waits(loop)]
     if count <= named:
-        return []
-    return [loss(f"{count - named} more", "task", "stands still: the event loop it ran in is gone")]
+        return more
+    return [loss(f"{count - named} more", "task", "stands still: the event loop it ran in is gone"), *more]

@@ -1,4 +1,4 @@
-"""`%coppice log`, `show`, `status`, `use`, `checkout`, `undo`, `forget`: the kernel's history.
+"""`%coppice log`, `show`, `status`, `use`, `checkout`, `undo`, `release`, `forget`: the kernel's history.
 
 What is asked goes over the outbox's link to the supervisor and over `ctl` to the gateway, which
 answers about this kernel's own history alone. What comes is drawn as text and as HTML. Going back
@@ -24,6 +24,7 @@ USAGE = """%coppice log          the executions of this history, newest first
 %coppice use NAME     go on in the history of that name or id from the next cell on
 %coppice checkout N   go back: memory as it was after that execution, named as for show
 %coppice undo         go back to where the kernel stood before the last cell
+%coppice release      keep no state of before: nothing that was parked until now can be gone back to
 %coppice forget N     take what that execution said out of the history, for good"""
 
 VERBS = {  # what each is given, as a sentence says it; None: nothing
@@ -33,6 +34,7 @@ VERBS = {  # what each is given, as a sentence says it; None: nothing
     "use": "one history, as in `%coppice use walk`",
     "checkout": "one node, as in `%coppice checkout 4`",
     "undo": None,
+    "release": None,
     "forget": "one node, as in `%coppice forget 4`",
 }
 
@@ -56,7 +58,8 @@ class Magics:
         verb, rest = words[0], words[1:]
         if verb not in VERBS:
             raise UsageError(
-                f"%coppice {verb}: there is log, show, status, use, checkout, undo and forget")
+                f"%coppice {verb}: there is log, show, status, use, checkout, undo, "
+                "release and forget")
         if len(rest) != (VERBS[verb] is not None):
             raise UsageError(f"%coppice {verb}: takes {VERBS[verb] or 'nothing more'}")
         getattr(self, verb)(*rest)
@@ -85,6 +88,10 @@ class Magics:
 
     def undo(self):
         print(_goes_to(self.answer("undo")))
+
+    def release(self):
+        n = self.answer("release")["released"]
+        print(f"Released: {n} parked state{'' if n == 1 else 's'} of this kernel. Its history stays.")
 
     def forget(self, name):
         draw(forget_text, forget_html, self.answer("forget", _node(name), FORGET_TIMEOUT_S))

@@ -21,6 +21,7 @@ from coppice_kernel import ctl, descriptors, folder, losses, loops, process, ref
 
 HANDED = 7  # five listeners, the line's link, the outbox's
 OOM_PARKED = 800  # before any kernel
+TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)  # a fork has none
 DATA_MAX = 40000  # of JSON: in quotes and with its fields it fits into one packet
 
 
@@ -52,6 +53,7 @@ class State:
         self.table = descriptors.Table(app.ours, beside)
         self.collects = gc.isenabled()
         self.on_child = signal.getsignal(signal.SIGCHLD)
+        self.timers = {which: signal.getitimer(which) for which in TIMERS}
         self.semaphores = semaphores.take()
         self.maps = reopen.maps(app.folder)
         self.cwd = os.getcwd()
@@ -236,6 +238,9 @@ def _become_kernel(state, order, fds, parent):
     handler = signal.SIG_DFL if state.on_child is None else state.on_child
     signal.signal(signal.SIGCHLD, handler)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as between two cells
+    for which, (left, interval) in state.timers.items():
+        if left:
+            signal.setitimer(which, left, interval)
     signal.pthread_sigmask(signal.SIG_SETMASK, state.mask)
     if state.collects:
         gc.enable()

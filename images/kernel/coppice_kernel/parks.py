@@ -227,6 +227,12 @@ class Parks:
         self.tell("unparked", park=park.number, reason=reason)
 
     def release(self, number):
+        """0: all of them, and those that are on their way."""
+        if number == 0:
+            self.end_all("released")
+            for line in list(self.offered):
+                self.withdraw(line, "released")
+            return
         park = self.living.get(number)
         if park:
             self.drop(park, "released")

@@ -115,7 +115,7 @@ def _os_threads(app, maps):
         return None
     for part, library in POOLS.items():
         if any(part in m.rsplit("/", 1)[-1] for m in maps.files):
-            return f"threads of {library} run in it, which do not come back"
+            return f"threads that Python does not know run in it, such as {library} has: they do not come back"
     if len(others) <= _openblas_threads(maps):
         return None
     return f"a thread ({others[0]}) runs in it that `threading` does not know"

@@ -5,18 +5,15 @@ ended in an orderly way: what it would reach is its parent's.
 """
 
 import asyncio
-import atexit
 import copy
 import gc
 import json
-import logging
 import os
 import random
 import sys
 import threading
-import weakref
 
-from coppice_kernel import ctl, deliver, folder, losses, park, reopen
+from coppice_kernel import ctl, deliver, exits, folder, losses, park, reopen
 from coppice_kernel.streams import CoppiceStream
 
 _run, _init = threading.Thread.run, threading.Thread.__init__  # before ipykernel wraps them
@@ -39,7 +36,7 @@ def _rebuild(old, state, order, fds):
     if place.now != place.was:
         lost += losses.of_folder(old.kernel.shell.user_ns, place.was)
     replaced = _let_go_of_streams(old)
-    _forget_exits()
+    exits.forget()
     _forget_hooks(old)
     _forget_threads()
     asyncio.set_event_loop(asyncio.new_event_loop())
@@ -48,6 +45,8 @@ def _rebuild(old, state, order, fds):
     app.users = state.table.numbers
     _keep_one_of_each(app.kernel.shell, old)
     _close_comms(app.kernel)
+    _let_go_of_sockets(old)
+    _let_go_of_threads(old)
     for name, stream in replaced.items():
         setattr(sys, name, stream)
     _make_random_its_own()
@@ -96,16 +95,21 @@ def _let_go_of_streams(old):
     return replaced
 
 
-def _forget_exits():
-    """What was to be done at the exit is the parent's to do: it would delete its folders."""
-    for finalizer in list(weakref.finalize._registry):
-        finalizer.atexit = False
-    atexit._clear()
-    atexit.register(logging.shutdown)
-    atexit.register(weakref.finalize._exitfunc)
-    util = sys.modules.get("multiprocessing.util")
-    if util:
-        atexit.register(util._exit_function)  # it knows of forks
+def _let_go_of_sockets(old):
+    """They are the parent's and dead here. As garbage they are not to complain, nor to be closed."""
+    for context in (old.context, old.heartbeat.context):
+        for s in list(getattr(context, "_sockets", ())):
+            s._shadow = True
+        context._shadow = True
+
+
+def _let_go_of_threads(old):
+    """Their frames are still there, nothing clears them, and through these the kernel of before."""
+    own = vars(threading.Thread(name=""))  # with a name: the user's next one is numbered as ever
+    for thread in (old.control_thread, old.heartbeat, getattr(old, "shell_channel_thread", None)):
+        for name in [n for n in vars(thread) if n not in own] if thread else ():
+            delattr(thread, name)
+    vars(old.iopub_thread).pop("session", None)  # the newest ipykernel's; its parent is the application
 
 
 def _forget_hooks(old):

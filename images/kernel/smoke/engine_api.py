@@ -36,7 +36,8 @@ class Container:
     """A container with the limits that the gateway sets."""
 
     def __init__(self, image, run_folder, seccomp, memory=1 << 30, pids=152, command=None,
-                 environment=(), tmpfs=()):
+                 environment=(), tmpfs=(), devices=()):
+        """`devices`: path in the container -> on the host."""
         options = "rw,nosuid,nodev,uid=1000,gid=1000,mode=0700"
         body = {
             "Image": image,
@@ -50,6 +51,10 @@ class Container:
                 "Memory": memory,
                 "MemorySwap": memory,
                 "PidsLimit": pids,
+                "Devices": [
+                    {"PathOnHost": host, "PathInContainer": guest, "CgroupPermissions": "rw"}
+                    for guest, host in dict(devices).items()
+                ],
                 "Tmpfs": {
                     "/work": f"{options},size=256m",
                     "/tmp": "rw,nosuid,nodev,mode=1777,size=64m",

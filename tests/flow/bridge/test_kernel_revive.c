@@ -391,6 +391,8 @@ TEST(revive, what_cannot_be_begun)
 	assert_int_equal(h.answer.code, 0);
 	kernel_release(fx->kernel, 9);
 	assert_int_equal(fx->engine->released, 9);
+	kernel_release(fx->kernel, PARK_ALL);
+	assert_int_equal(fx->engine->released, PARK_ALL);
 	fixture_close(fx);
 }
 

@@ -85,11 +85,15 @@ TEST(moves, what_is_not_parked_is_told_with_its_reason)
 	struct fixture *fx = with_cells(&p);
 	struct outcome_of o = {0};
 	uint64_t epoch = fx->desk->epoch;
+	go(fx, &fine, &o);
+	tell_way(fx, "a");
+	assert_outcome(&o, E_PARTIAL);
+	assert_code_only(&o, "no process that stood there is parked");
 	fake_kernel_unparks(fx->kernel, 5);
 	go(fx, &fine, &o);
 	tell_way(fx, "b");
 	assert_outcome(&o, E_PARTIAL);
-	assert_code_only(&o, "no process that stood there is parked");
+	assert_code_only(&o, "thinned");
 	assert_not_moved(fx, p, epoch, "d");
 	fake_kernel_not_parked(fx->kernel, "b", "a thread runs: worker");
 	go(fx, &fine, &o);

@@ -195,9 +195,47 @@ TEST(moves_later, a_park_is_released)
 	struct fixture *fx = with_cells(&p);
 	struct outcome_of o = {0};
 	parks_forget(fx->desk, "a");
-	assert_int_equal(fake_kernel_released(fx->kernel), 0);
+	assert_int_equal(fake_kernel_released(fx->kernel), -1);
 	parks_forget(fx->desk, "b");
 	assert_int_equal(fake_kernel_released(fx->kernel), 5);
+	done(fx, p, &o);
+}
+
+/* None can be gone back to from then on, and it is said why. */
+TEST(moves_later, all_parks_are_released)
+{
+	struct page *p;
+	struct fixture *fx = with_cells(&p);
+	struct outcome_of o = {0};
+	unsigned n = 0;
+	struct err err;
+	assert_non_null(parks_find(&fx->desk->parks, "b"));
+	assert_int_equal(parks_release_all(fx->desk, &n, &err), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(fake_kernel_released(fx->kernel), PARK_ALL);
+	assert_null(parks_find(&fx->desk->parks, "b"));
+	assert_string_equal(parks_refusal(&fx->desk->parks, "b"), "it was released");
+	fake_kernel_unparks(fx->kernel, 5); /* said late: it is known */
+	assert_int_equal(parks_release_all(fx->desk, &n, &err), 0);
+	assert_int_equal(n, 0);
+	done(fx, p, &o);
+}
+
+/* A cell asks for it; and not while the kernel is on its way to one of them. */
+TEST(moves_later, a_cell_has_them_released)
+{
+	struct page *p;
+	struct fixture *fx = with_cells(&p);
+	struct outcome_of o = {0};
+	unsigned n;
+	struct err err;
+	fake_kernel_ask(fx->kernel, 7, "release", "");
+	assert_string_equal(fake_kernel_answer(fx->kernel, 7), "ok {\"released\":1}");
+	assert_null(parks_find(&fx->desk->parks, "b"));
+	fake_kernel_parks(fx->kernel, 6, "b", TEXT);
+	go(fx, &fine, &o);
+	assert_int_equal(parks_release_all(fx->desk, &n, &err), E_BUSY);
+	assert_non_null(parks_find(&fx->desk->parks, "b"));
 	done(fx, p, &o);
 }
 
@@ -208,4 +246,5 @@ RUN(TEST_ROW(moves_later, killed_before_the_switch_nothing_has_moved),
 	TEST_ROW(moves_later, an_undo_is_of_what_ran_before_the_cell),
 	TEST_ROW(moves_later, a_cell_is_refused_with_a_sentence),
 	TEST_ROW(moves_later, a_cell_that_kills_its_kernel_goes_nowhere),
-	TEST_ROW(moves_later, a_park_is_released))
+	TEST_ROW(moves_later, a_park_is_released), TEST_ROW(moves_later, all_parks_are_released),
+	TEST_ROW(moves_later, a_cell_has_them_released))

@@ -115,6 +115,44 @@ def test_semaphores_are_its_own(ground):
     assert client.run("print(lock.acquire(timeout=0.1), free.acquire(timeout=0.1))") == "True False\n"
 
 
+def test_the_kernel_of_before_is_garbage_that_says_nothing(ground):
+    """A5: its sockets are not closed, and whoever is shown ResourceWarnings is shown none of them."""
+    client = ground.start()
+    park = ground.park(client, "import gc, warnings; warnings.simplefilter('always', ResourceWarning)")
+    for _ in range(3):
+        second = ground.revive(park)
+        out = second.run(
+            "_ = gc.collect()\n"
+            "of = [o for o in gc.get_objects() if type(o).__name__ in ('CoppiceKernel', 'CoppiceApp')]\n"
+            "print(sum(o is not get_ipython().kernel and o.parent is not None for o in of))"
+        )
+        assert out == "1\n"  # the first, whose excepthook every thread has
+        assert client.run("print('here')") == "here\n"
+        park = ground.park(second, "del of")
+        client = second
+
+
+def test_a_lock_ends_with_its_owner(ground):
+    """Not with the park: closing the file unlocks it, as it does where nothing is parked."""
+    client = ground.start()
+    park = ground.park(client, "import fcntl\nf = open('lock', 'w'); fcntl.flock(f, fcntl.LOCK_EX)")
+    again = "g = open('lock'); fcntl.flock(g, fcntl.LOCK_EX | fcntl.LOCK_NB); print('locked')"
+    assert client.run(f"f.close(); {again}") == "locked\n"
+    second = ground.revive(park)
+    assert ("lock", "lock") in {(os.path.basename(name), kind) for name, kind in ground.lost(second)}
+    assert second.run("print(f.closed, f.write('x'))") == "False 1\n"
+
+
+def test_signals_are_not_written_to_what_an_event_loop_had(ground):
+    """A6: its socket is closed in the fork, and the number is another's by then."""
+    park = ground.park(
+        ground.start(),
+        "import asyncio, signal; asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, print)",
+    )
+    second = ground.revive(park)
+    assert second.run("print(signal.set_wakeup_fd(-1))") == "-1\n"
+
+
 def test_an_exit_runs_what_is_its_own_only(ground):
     """A10."""
     client = ground.start()
@@ -184,6 +222,25 @@ def test_a_folder_that_changed_is_seen(ground):
     assert park["folder"] and same.told["folder"] == park["folder"]
     ground.run(client, "open('data', 'w').write('2'); None")
     assert ground.revive(park).told["folder"] != park["folder"]
+
+
+def test_all_parks_are_released(ground):
+    """A18: what a secret was in. None of their processes is left, nor one that is on its way."""
+    client = ground.start()
+    pids = [ground.park(client, f"x = {n}")["pid"] for n in range(3)]
+    ground.gateway.send("release", park=0)
+    gone = [ground.gateway.expect("unparked") for _ in pids]
+    assert {found["reason"] for found in gone} == {"released"}
+    out = client.run(f"import os\nprint([p for p in {pids} if os.path.exists(f'/proc/{{p}}/exe')])")
+    assert out == "[]\n"
+    # One that was offered, and has not said that it is there.
+    seat = "import socket; a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+    offer = "get_ipython().kernel.parent.delivery.tell('parked', [a.fileno()], msg_id='mine', park=0, pid=0, data='{}')"
+    client.run(seat + offer)
+    ground.settle()
+    ground.gateway.send("release", park=0)
+    assert ground.fate("mine")["reason"] == "released"
+    assert ground.park(client, "b.close(); a.close(); x = 9")["digest"]  # later ones are made as ever
 
 
 def test_each_branch_has_its_own_key(ground):

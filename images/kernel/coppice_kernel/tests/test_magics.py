@@ -36,7 +36,7 @@ def asked(monkeypatch):
     """(magic, what was asked, what was drawn); answers are the ones above."""
     questions, drawn = [], []
     answers = {"log": LOG, "show": NODE, "status": STATUS, "use": {}, "forget": FORGOTTEN,
-               "checkout": WAY, "undo": WAY}
+               "checkout": WAY, "undo": WAY, "release": {"released": 3}}
 
     def ask(what, about, _timeout_s):
         questions.append((what, about))
@@ -135,8 +135,13 @@ def test_going_back_is_filed(asked, capsys, line, question):
     assert "Once this cell has ended" in said and "In[4], node cccccccc" in said
 
 
+def test_release(asked, capsys):
+    asked[0]("release")
+    assert asked[1] == [("release", "")] and "Released: 3 parked states" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("line", ["shwo 4", "show", "show 1 2", "use", "log 7", "status now", "show 'a",
-                                  "checkout", "checkout 1 2", "undo 4", "forget", "forget 1 2", "answer 1",
+                                  "checkout", "checkout 1 2", "undo 4", "release 4", "forget", "forget 1 2", "answer 1",
                                   "__init__ 1"])
 def test_wrong_words(asked, line):
     with pytest.raises(UsageError, match="%coppice"):
