@@ -426,7 +426,9 @@ def test_open_files_go_on_in_their_own_folder(ground):
     park, state = parked(ground, first, OPENED)
     told(ground, first, GONE_ON)
     second = go_back(ground, first, park, state)
-    assert ground.lost(second) == {("db", "database"), ("kept", "database")}  # declared
+    # Declared, by name and by file.
+    assert {os.path.basename(name) for name, _ in ground.lost(second)} == {"db", "kept", "x.db", "kept.db"}
+    assert {kind for _, kind in ground.lost(second)} == {"database"}
     assert ask(ground, second, ASK) == WANTED
     # A database whose file was another one meanwhile can be read; it says itself that it was moved.
     out = ask(ground, second, "try: db.execute('insert into t values (3)')\nexcept sqlite3.OperationalError as e: print(e)")
