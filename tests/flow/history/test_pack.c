@@ -257,6 +257,8 @@ TEST(pack, locks_of_a_dead_git)
 		" config.lock HEAD.lock shallow.lock gc.pid",
 		fx->folder);
 	shell(line);
+	/* Packed when idle: what is recorded while a pack is made waits for the next one. */
+	fx->keeping = (struct history_keeping){1000000, 20, 20};
 	hfix_open(fx);
 	record_each(fx, 12, 10);
 	AWAIT(fx, loose(fx) == 0);

@@ -5,6 +5,7 @@
 import base64
 import hashlib
 import json
+import os
 
 from coppice_kernel.tests.fakegateway import text
 
