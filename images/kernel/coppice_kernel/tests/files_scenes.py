@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 
+import pytest
+
 from coppice_kernel.tests.fakegateway import text
 
 LIST = """
@@ -78,7 +80,11 @@ def test_changes_are_told_and_their_contents_fetched(ground):
     client = ground.start()
     first = told(ground, client, "import os")
     assert first == {"full": True, "changed": [], "removed": [], "lost": []}
-    assert cell(ground, client, "x = 1")[1] == "same"
+    msg_id, word = cell(ground, client, "x = 1")
+    if word == "later":  # on a busy machine the look before took more than 1 ms
+        assert ground.keeper.take(msg_id)["changed"] == []
+    else:
+        assert word == "same"
     change = told(
         ground,
         client,
@@ -229,7 +235,7 @@ def test_a_change_that_nobody_heard(ground):
     told(ground, client, "import os")
     ground.gateway.hang_up()
     msg_id, word = cell(ground, client, "open('b', 'w').write('there'); None")
-    assert word == "changed"
+    assert word in ("changed", "later")
     ground.gateway.accept(reports=True, parks_max=16, files=True)
     # (What was told before may be told again first: the kernel hands over after the idle.)
     changes = ground.keeper.take_until(msg_id)
@@ -348,6 +354,44 @@ def test_a_cell_waits_until_a_move_is_over(ground):
         assert text(seen, "stdout") == ("{'one'} 300\n" if keep else "{'two'} 300\n")
         if client.metadata["coppice"]["files"] != "same":
             ground.keeper.take(msg_id)
+
+
+MEDDLERS = {
+    "takes rights": "chmod 0 .coppice-lay; chmod 700 .coppice-lay",
+    "removes": "rm -rf .coppice-lay",
+    "moves": "mv .coppice-lay elsewhere; rm -rf elsewhere",
+    "puts in": "mkdir .coppice-lay/journal .coppice-lay/new/0; ln -s /etc .coppice-lay/stash/1",
+    "writes": "echo now > f1; rm -f f2; mkdir f2",
+}
+
+
+@pytest.mark.parametrize("what", MEDDLERS)
+def test_a_guest_that_meddles(ground, what):
+    """With our place, or with what is laid, all the time: it harms itself alone. Every lay is answered, and
+    once it is over files can be laid down again."""
+    client = ground.start()
+    script = f"while [ ! -e stop ]; do {MEDDLERS[what]}; done 2>/dev/null"
+    told(ground, client, "import os, subprocess\nfor n in range(9): open(f'f{n}', 'w').write('one')")
+    one = dict(ground.keeper.now)
+    told(ground, client, "for n in range(9): open(f'f{n}', 'w').write('two')")
+    msg_id, word = cell(ground, client, f"p = subprocess.Popen(['sh', '-c', {script!r}])")
+    if word != "same":
+        ground.keeper.take_all(msg_id)
+    for keep in (True, False, True):
+        ground.gateway.send("scan", line=client.line, id="look")
+        ground.keeper.take_all("look")
+        answer = ground.keeper.lay(ground.cwd, one, keep)
+        assert answer["ready"] or answer["reason"]
+    ask(ground, client, "open('stop', 'w').close(); p.wait(); None")
+    ground.settle()
+    ask(ground, client, "import shutil\nfor n in os.listdir():\n    if n[0] in '.e' and os.path.isdir(n): shutil.rmtree(n)")
+    ask(ground, client, "for n in os.listdir():\n    if os.path.isdir(n): shutil.rmtree(n)")
+    ground.keeper.scan(client.line, "again")
+    answer = ground.keeper.lay(ground.cwd, one, True)
+    assert answer["ready"], answer
+    assert ask(ground, client, "print(sorted((n, open(n).read()) for n in os.listdir() if n[0] == 'f'))") == (
+        f"{[(f'f{n}', 'one') for n in range(9)]}\n"
+    )
 
 
 def begin_lay(ground, state, name):
@@ -484,4 +528,4 @@ def test_a_subshell_and_a_fork_tell_nothing(ground):
     msg_id, word = cell(
         ground, client, "pid = os.fork()\nif pid == 0: open('child', 'w').write('c')\nelse: os.waitpid(pid, 0)"
     )
-    assert word == "changed" and paths(ground.keeper.take(msg_id)) == ["child"]
+    assert word in ("changed", "later") and paths(ground.keeper.take(msg_id)) == ["child"]
