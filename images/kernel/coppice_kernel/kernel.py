@@ -21,7 +21,8 @@ from ipykernel.zmqshell import ZMQInteractiveShell
 from tornado.ioloop import IOLoop
 from traitlets.config import Config
 
-from coppice_kernel import deliver, descriptors, files, magics, park, pause, process, revive, watchdog
+from coppice_kernel import (
+    deliver, descriptors, files, headers, magics, park, pause, process, revive, watchdog)
 from coppice_kernel.streams import CoppiceStream
 
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")  # the order of endpoints and descriptors
@@ -325,6 +326,7 @@ def serve(spec, listeners, outbox):
         for fd in (*listeners, outbox):
             os.set_inheritable(fd, False)  # nothing of ours in what user code starts
         _settle(spec)
+        headers.be_lenient()
         app = CoppiceApp.instance(config=_configuration(spec["key"]))
         app.take(spec["endpoints"], listeners, deliver.start(outbox, settle_in), spec["cwd"])
         app.initialize([])
