@@ -20,6 +20,7 @@ struct json_want {
 /* 0: data is one JSON value, strictly (RFC 8259, UTF-8, no lone surrogate escape, no NaN);
  * E_INVALID: not, err says where. Wants are found only if the outermost value is an object. */
 int json_scan(struct bytes data, struct json_want *wants, size_t n, struct err *err);
+bool json_is_utf8(const char *text); /* and so may stand in JSON */
 bool json_is_object(
 	struct bytes data); /* first non-blank byte is '{'; meaningful after json_scan */
 

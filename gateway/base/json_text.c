@@ -73,3 +73,15 @@ void json_replace_nul(uint8_t *data, size_t len)
 		i++;
 	}
 }
+
+bool json_is_utf8(const char *text)
+{
+	const uint8_t *at = (const uint8_t *)text, *end = at + strlen(text);
+	while (at < end) {
+		size_t len = *at < 0x80 ? 1 : json_utf8_len(at, end);
+		if (len == 0)
+			return false;
+		at += len;
+	}
+	return true;
+}

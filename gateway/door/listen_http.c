@@ -1,6 +1,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "gateway/base/json.h"
 #include "gateway/door/auth.h"
 #include "gateway/door/listen_parts.h"
 #include "gateway/door/route.h"
@@ -42,6 +43,7 @@ static void read_query(struct conn *c)
 		c->r->query[i] = text;
 		if (lws_hdr_copy_fragment(c->wsi, text, len + 1, WSI_TOKEN_HTTP_URI_ARGS, i) < 0)
 			return;
+		c->no_text = c->no_text || !json_is_utf8(text);
 	}
 }
 
@@ -57,6 +59,7 @@ static bool read_method(struct conn *c)
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		if (!http_copy_header(c, rows[i].token, &c->r->path))
 			continue;
+		c->no_text = c->no_text || !json_is_utf8(c->r->path);
 		c->r->method = rows[i].method;
 		c->r->head = rows[i].token == WSI_TOKEN_HEAD_URI;
 		return true;
@@ -120,7 +123,7 @@ bool http_read_request(struct conn *c)
 	struct call *r = call_new(c->door);
 	call_free(c->r);
 	c->r = r;
-	c->nul = false;
+	c->nul = c->no_text = false;
 	r->carrier = c;
 	r->answered = on_answered;
 	for (unsigned i = 0; i < ARRAY_LEN(tokens); i++)
@@ -139,6 +142,8 @@ bool http_read_request(struct conn *c)
  * us expects is never read, and then wakes the loop without end. */
 int http_check_text(const struct conn *c, struct err *err)
 {
+	if (c->no_text) /* answers quote it, and names are made of it */
+		return err_set(err, E_INVALID, "the URL, decoded, is no UTF-8");
 	return c->nul ? err_set(err, E_INVALID, "a header with a NUL character in it") : 0;
 }
 

@@ -18,6 +18,7 @@ struct conn {
 	bool body_done;	 /* nothing of this request is still to come */
 	bool unmeasured; /* a POST without a length: lws waits for a body for ever */
 	bool nul;	 /* in a header of this request */
+	bool no_text;	 /* its URL is none */
 	bool held;	 /* nothing is read while an answer is awaited */
 	bool stopped;	 /* nothing is read while nothing can be written */
 	bool draining;	 /* answered; what still comes is thrown away */

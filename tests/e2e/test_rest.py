@@ -84,6 +84,13 @@ class TestServer:
     def test_unknown_path_is_json_404(self, process_gateway):
         check_error(process_gateway.get("/api/nothing"), 404)
 
+    @pytest.mark.parametrize("path", [
+        "/api/kernels/%c0%af", "/api/kernelspecs/%ff", "/history/%ed%a0%80", "/nothing/%e2%82",
+        "/api/kernels?%ff=1", "/history?cursor=%fe", "/api/kernels/x/channels?session_id=%80"])
+    def test_url_that_is_no_text(self, process_gateway, path):
+        """Answers quote it: they were no JSON, which has to be UTF-8."""
+        check_error(process_gateway.get(path), 400)
+
     @pytest.mark.parametrize("method, path", [
         ("PUT", "/api/kernels"), ("DELETE", "/api/kernelspecs"), ("POST", "/api/status")])
     def test_other_method_is_json_405(self, process_gateway, method, path):

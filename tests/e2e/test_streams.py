@@ -94,3 +94,24 @@ def test_memory_stays_bounded_in_a_flood(docker_gateway, kernel, client):
 def resident_mb(pid):
     with open(f"/proc/{pid}/status") as f:
         return next(int(line.split()[1]) for line in f if line.startswith("VmRSS")) / 1024
+
+
+@pytest.mark.parametrize("harm", [
+    "sys.stdout = None", "sys.stderr = None", "del sys.stderr",
+    "sys.stdout = open('/dev/null', 'w'); sys.stdout.close()",
+    "sys.stdout = sys.stderr = type('Writes', (), {'write': lambda self, text: None})()",
+    "print('first'); sys.stdout.close(); sys.stdout = None"])
+def test_a_cell_ends_whatever_stands_in_place_of_a_stream(any_client, harm):
+    """ipykernel flushes both before it replies and before it says idle: it did neither then, and all
+    later cells waited for it."""
+    run = any_client.run(f"import sys\n{harm}")
+    assert run.status == "ok" and run.states == ["busy", "idle"]
+    assert "could not be flushed" in run.stderr
+    assert any_client.run("1 + 1").result == "2"
+
+
+def test_a_closed_stream_says_so_and_no_more(any_client):
+    any_client.run("import sys\nprint('first'); sys.stdout.close()")
+    run = any_client.run("print('second')")
+    assert run.status == "error" and "closed file" in run.reply.content["evalue"]
+    assert any_client.run("1 + 1").result == "2"

@@ -298,3 +298,12 @@ def test_over_the_limit_is_said(process_server, framing):
             assert run.status in ("error", "aborted")
             assert c.run("1").status == "ok"
         assert witness.run("1").status == "ok"
+
+
+@pytest.mark.parametrize("header", [
+    {"version": None}, {"version": 5}, {"version": "five"}, {"date": "9999-99-99T99:99:99Z"}], ids=repr)
+def test_header_that_jupyter_client_raises_over(any_client, header):
+    """ipykernel dropped it without a word, and every later cell of every page waited behind it."""
+    run = any_client.collect(any_client.execute("6 * 7", header=header))
+    assert run.result == "42" and run.states == ["busy", "idle"]
+    assert any_client.run("1 + 1").result == "2"

@@ -328,6 +328,15 @@ TEST(json, wants_are_empty_for_others_and_after_failure)
 	check_want(&want, "");
 }
 
+TEST(json, what_is_utf8)
+{
+	assert_true(json_is_utf8(""));
+	assert_true(json_is_utf8("a\xc3\xa9\xf0\x9f\x8c\xb2"));
+	assert_false(json_is_utf8("a\xff"));
+	assert_false(json_is_utf8("\xe2\x82"));
+	assert_false(json_is_utf8("\xed\xa0\x80"));
+}
+
 TEST(json, objects_are_told_apart)
 {
 	assert_true(json_is_object(BYTES(" \n{}")));
@@ -367,6 +376,6 @@ RUN(TEST_ROW(json, scan_takes_exactly_rfc_8259), TEST_ROW(json, mend_makes_valid
 	TEST_ROW(json, errors_say_where),
 	TEST_ROW(json, wants_are_raw_slices_of_the_outermost_object),
 	TEST_ROW(json, wants_last_of_two_and_escaped_keys),
-	TEST_ROW(json, wants_are_empty_for_others_and_after_failure),
+	TEST_ROW(json, wants_are_empty_for_others_and_after_failure), TEST_ROW(json, what_is_utf8),
 	TEST_ROW(json, objects_are_told_apart), TEST_ROW(json, text_unescapes),
 	TEST_ROW(json, text_that_just_fits))

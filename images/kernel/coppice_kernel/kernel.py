@@ -26,6 +26,7 @@ from coppice_kernel import (
     descriptors,
     exits,
     files,
+    headers,
     magics,
     park,
     pause,
@@ -124,7 +125,26 @@ class CoppiceKernel(IPythonKernel):
             return await super().do_execute(*args, **kwargs)
         finally:
             _leave_fork(self._kernel_pid)
+            self._flush_or_replace()
             self._pause.executed(self.get_parent("shell"))
+
+    def post_handler_hook(self):
+        """Before ipykernel flushes once more and says idle: code of widgets ran too."""
+        super().post_handler_hook()
+        self._flush_or_replace()
+
+    def _flush_or_replace(self):
+        """ipykernel flushes sys.stdout and sys.stderr before it replies and before it says idle, and
+        does neither where what the user put there cannot be flushed."""
+        for name, own in (("stderr", self._stderr), ("stdout", self._stdout)):
+            if getattr(sys, name, None) is own:
+                continue  # what ipykernel flushes next; a flush waits for another thread
+            try:
+                getattr(sys, name).flush()
+            except Exception as e:
+                setattr(sys, name, own)
+                notice = f"sys.{name} could not be flushed ({type(e).__name__}: {e}); the kernel's own is back"
+                print(notice, file=self._stderr)
 
     def finish_metadata(self, parent, metadata, reply_content):
         metadata = super().finish_metadata(parent, metadata, reply_content)
@@ -318,6 +338,7 @@ def serve(spec, listeners, outbox):
         for fd in (*listeners, outbox):
             os.set_inheritable(fd, False)  # nothing of ours in what user code starts
         _settle(spec)
+        headers.be_lenient()
         app = CoppiceApp.instance(config=_configuration(spec["key"]))
         app.take(spec["endpoints"], listeners, deliver.start(outbox, settle_in), spec["cwd"])
         app.initialize([])
