@@ -10,6 +10,7 @@
 
 #include "kernel-bridge/docker_create.h"
 #include "kernel-bridge/docker_foreign.h"
+#include "kernel-bridge/docker_look.h"
 
 /* The supervisor has that long to end a line; then the whole container goes. */
 #define KILL_MS 2000
@@ -403,8 +404,8 @@ static int on_line_started(struct docker_line *l, const cJSON *m, struct err *er
 	if (l->started)
 		return err_set(err, E_PROTOCOL, "this line was started before");
 	l->started = true;
-	s->base.watcher.on_started(
-		s->base.watcher.data, l->number, &l->endpoints, (long)ctl_int(m, "pid", 0));
+	l->pid = (long)ctl_int(m, "pid", 0);
+	s->base.watcher.on_started(s->base.watcher.data, l->number, &l->endpoints, l->pid);
 	return 0;
 }
 
@@ -445,6 +446,7 @@ static void on_parked(struct docker_slot *s, const cJSON *m)
 	const struct slot_parked parked = {.park = ctl_int(m, "park", 0),
 		.msg_id = ctl_text(m, "msg_id", ""),
 		.text = {(const uint8_t *)text, strlen(text)}};
+	docker_look_parked(s, parked.park, (long)ctl_int(m, "pid", 0));
 	if (w->on_parked && parked.park > 0)
 		w->on_parked(w->data, &parked);
 }
@@ -467,7 +469,9 @@ static bool take_park(struct docker_slot *s, enum ctl_type type, const cJSON *m)
 	else if (type == CTL_NOT_PARKED && w->on_not_parked)
 		w->on_not_parked(w->data, (unsigned)ctl_int(m, "line", 0),
 			ctl_text(m, "msg_id", ""), ctl_text(m, "reason", ""));
-	else if (type == CTL_UNPARKED && w->on_unparked)
+	if (type == CTL_UNPARKED)
+		docker_look_unparked(s, ctl_int(m, "park", 0));
+	if (type == CTL_UNPARKED && w->on_unparked)
 		w->on_unparked(w->data, ctl_int(m, "park", 0), ctl_text(m, "reason", ""));
 	return type == CTL_PARKED || type == CTL_NOT_PARKED || type == CTL_UNPARKED;
 }
