@@ -13,7 +13,8 @@
 #include "kernel-bridge/docker_look.h"
 
 /* The supervisor has that long to end a line; then the whole container goes. */
-#define KILL_MS 2000
+#define KILL_MS	       2000
+#define KILL_BESIDE_MS 30000 /* where another line would end with it */
 
 #define SOCKET_NAME_SIZE 24
 #define PIECE_MAX	 28000u /* of an answer: twice that in quotes, and its fields, is a packet */
@@ -336,6 +337,16 @@ static void on_kill_late(struct timer *t)
 		docker_slot_gone(s, &err);
 }
 
+static bool others_live(const struct docker_line *of)
+{
+	LIST_EACH (at, &of->slot->lines) {
+		const struct docker_line *l = CONTAINER_OF(at, struct docker_line, link);
+		if (l != of && l->started)
+			return true;
+	}
+	return false;
+}
+
 int docker_line_kill(struct slot *slot, unsigned line, struct err *err)
 {
 	struct docker_slot *s = docker_slot_of(slot);
@@ -349,7 +360,8 @@ int docker_line_kill(struct slot *slot, unsigned line, struct err *err)
 	if (send_kill(s, line, &why) < 0)
 		log_warn(&s->log, "kill_not_sent line=%u reason=%s", line, why.text);
 	if (!timer_running(&l->kill))
-		timer_start(s->docker->env.clock, &l->kill, KILL_MS);
+		timer_start(
+			s->docker->env.clock, &l->kill, others_live(l) ? KILL_BESIDE_MS : KILL_MS);
 	return 0;
 }
 

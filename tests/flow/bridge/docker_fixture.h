@@ -43,7 +43,7 @@ struct fixture {
 	int64_t asked, park;
 	unsigned parked, unparked, not_parked, revived;
 	unsigned asks, reports, warm, started, exits, gone, kept, kept_ends, removed, closed,
-		deleted;
+		deleted, killed;
 	unsigned line;
 	long pid;
 	struct line_exit exit;
@@ -187,6 +187,7 @@ static const char *answer(struct canned_http *h, const char *request)
 		return NULL; /* it is answered when the container ends */
 	if (strstr(request, "/top?ps_args=-eo%20pid,ppid,stat ") && fx->top)
 		return respond(fx, "200 OK", fx->top);
+	fx->killed += strstr(request, "/kill ") != NULL;
 	fx->deleted += strncmp(request, "DELETE", 6) == 0;
 	return respond(fx, "404 Not Found", "{\"message\":\"No such container\"}");
 }

@@ -182,6 +182,32 @@ TEST(docker_look, another_line_lives_on)
 	close_place(&p);
 }
 
+/* The one that a move left behind is slow to go: the one that took its place does not go with it.
+ */
+TEST(docker_look, a_line_that_lives_is_not_killed_with_one_that_does_not_end)
+{
+	struct place p;
+	struct err err;
+	open_place(&p);
+	tell_parked(&p, p.child[0]);
+	const struct line_start start = {
+		.line = 2, .kernel_id = "k", .spec = &p.fx.spec, .key = "key"};
+	assert_int_equal(p.fx.engine->ops->revive(p.fx.slot, &start, 7, &err), 0);
+	cJSON_Delete(hear(&p.fx, "revive"));
+	say(&p.fx, "{\"type\":\"started\",\"line\":2,\"pid\":9}");
+	while (p.fx.line != 2)
+		turn(&p.fx);
+	assert_int_equal(p.fx.engine->ops->kill_line(p.fx.slot, 1, &err), 0);
+	cJSON_Delete(hear(&p.fx, "kill"));
+	fake_clock_advance(p.fx.clock, 29999);
+	list_begin(&p);
+	assert_int_equal(look(&p, 1), 0); /* a round trip: it would have been asked by now */
+	assert_int_equal(p.fx.killed, 0);
+	fake_clock_advance(p.fx.clock, 1);
+	until(&p.fx, &p.fx.killed);
+	close_place(&p);
+}
+
 TEST(docker_look, an_answer_that_says_nothing)
 {
 	static const char *const answers[] = {NULL, "{}", "[]", "{\"Titles\":[\"PID\"]}",
@@ -201,4 +227,5 @@ TEST(docker_look, an_answer_that_says_nothing)
 
 RUN(TEST_ROW(docker_look, the_supervisor_alone), TEST_ROW(docker_look, a_process_that_nobody_knows),
 	TEST_ROW(docker_look, what_is_parked), TEST_ROW(docker_look, another_line_lives_on),
+	TEST_ROW(docker_look, a_line_that_lives_is_not_killed_with_one_that_does_not_end),
 	TEST_ROW(docker_look, an_answer_that_says_nothing))
