@@ -8,6 +8,7 @@
 
 #include "frontend-adapter/figures.h"
 #include "frontend-adapter/renderer.h"
+#include "frontend-adapter/runner.h"
 #include "gateway/base/base.h"
 #include "gateway/base/clock.h"
 #include "gateway/base/crypto.h"
@@ -20,47 +21,6 @@ struct chats;
 
 #define CHAT_REPAIRS	 3 /* at most, of one message */
 #define PREPARE_TEXT_MAX (1u << 20)
-
-struct chat_outcome {
-	const char *status;	    /* ok, error, aborted or died */
-	uint64_t waited_ms, ran_ms; /* until the kernel began; from there to its end */
-	uint64_t peak_memory_bytes; /* of its process meanwhile; 0: not known */
-	unsigned queue_position;    /* how many were before it when it came */
-	uint64_t epoch;		    /* of the kernel's process; 0: it did not begin */
-	bool leaves;		    /* the code asked the kernel to end */
-	char lost[160];		    /* why not all that it said came; "": it did */
-};
-
-/* One run of code. Callbacks from the loop, on_end once and last. */
-struct chat_run {
-	const char *code;
-	const char *retry_of; /* msg_id of the run that this one repairs, or NULL */
-	/* What the kernel published for it, or in the end the error that only its reply tells;
-	 * content is a JSON object, borrowed. */
-	void (*on_message)(void *data, const char *msg_type, struct bytes content);
-	bool (*lags)(void *data); /* true: no more for now */
-	void (*on_end)(void *data, const struct chat_outcome *outcome);
-	void *data;
-};
-
-/* What runs code; the gateway's. data is chats_setup.runner_data. */
-struct chat_runner {
-	int (*start)(void *data, const char *owner, const char *kernel_name, char ret_id[UUID_SIZE],
-		struct err *err);
-	/* After a start that was E_CAPACITY. False: nobody may wait. Else cb from the loop, once:
-	 * with NULL when there is a place, which a start within the call takes. */
-	bool (*await_place)(
-		void *data, void (*cb)(void *data, const struct err *err), void *cb_data);
-	/* E_GONE, E_NOT_FOUND: that kernel is not there any more. run is copied, its texts are
-	 * borrowed for the call. */
-	int (*run)(void *data, const char *owner, const char *kernel_id, const struct chat_run *run,
-		char ret_msg_id[UUID_SIZE], struct err *err);
-	void (*interrupt)(void *data, const char *owner, const char *kernel_id);
-	/* The kernel ends and its history goes, unless somebody else uses them. cb from the loop,
-	 * once; err NULL: all that was to go is gone. */
-	void (*drop)(void *data, const char *owner, const char *kernel_id,
-		void (*cb)(void *data, const struct err *err), void *cb_data);
-};
 
 struct chats_setup {
 	struct uv_loop_s *loop;
@@ -137,10 +97,14 @@ struct chat_listener {
 	void *data;
 };
 
-/* Begins a turn: content is what a person says (model true), or code to be run as it is.
- * E_CONFLICT: a turn is under way. listener is copied; callbacks from the loop. */
-int chat_say(struct chats *cs, const char *owner, const char *id, const char *content, bool model,
-	const struct chat_listener *listener, struct err *err);
+struct chat_message {
+	const char *content; /* what a person says (model), or code to be run as it is */
+	bool model;
+	double timeout_s; /* of that code, as chat_run's */
+};
+/* Begins a turn. E_BUSY: one is under way. listener is copied; callbacks from the loop. */
+int chat_say(struct chats *cs, const char *owner, const char *id,
+	const struct chat_message *message, const struct chat_listener *listener, struct err *err);
 /* Events after that id, then those to come until the turn ends. */
 int chat_listen(struct chats *cs, const char *owner, const char *id, uint64_t after,
 	const struct chat_listener *listener, struct err *err);

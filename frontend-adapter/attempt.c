@@ -18,6 +18,7 @@ void attempt_done(struct attempt *a)
 {
 	prepared_done(&a->is);
 	collect_done(&a->result);
+	cJSON_Delete(a->restored);
 	cJSON_Delete(a->notes);
 	run_log_close(a->log);
 }
@@ -66,6 +67,17 @@ struct cJSON *usage_tree(const struct model_usage *u)
 	return tree;
 }
 
+static void add_restored(struct cJSON *record, const struct cJSON *restored)
+{
+	const struct cJSON *report = cJSON_GetObjectItemCaseSensitive(restored, "report");
+	if (!restored)
+		return;
+	add(record, "restored_by", tree_text(restored, "restored_by"));
+	if (report)
+		(void)cJSON_AddItemToObject(
+			record, "report", cJSON_Duplicate(report, true)); /* as in add() */
+}
+
 static void add_what(struct cJSON *record, const struct attempt *a)
 {
 	add(record, "code", a->is.written ? a->is.written : a->is.code);
@@ -75,6 +87,7 @@ static void add_what(struct cJSON *record, const struct attempt *a)
 	add_number(record, "attempt", a->number);
 	if (*a->repairs)
 		add(record, "repair_of", a->repairs);
+	add_restored(record, a->restored);
 }
 
 static void add_cost(

@@ -10,6 +10,7 @@
 struct attempt {
 	struct prepared is;
 	struct collect result;
+	struct cJSON *restored;	  /* {restored_by, report} of the way to where it began, or NULL */
 	struct cJSON *notes;	  /* [sentence], what one should know beside; NULL: nothing */
 	struct model_usage usage; /* of the answer that it came from */
 	unsigned number;	  /* from 1 */

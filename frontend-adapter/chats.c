@@ -355,13 +355,13 @@ static void listen(struct conversation *c, const struct chat_listener *to)
 	list_append(&c->listeners, &l->link);
 }
 
-int chat_say(struct chats *cs, const char *owner, const char *id, const char *content, bool model,
-	const struct chat_listener *listener, struct err *err)
+int chat_say(struct chats *cs, const char *owner, const char *id,
+	const struct chat_message *message, const struct chat_listener *listener, struct err *err)
 {
 	struct conversation *c;
 	int rc = find(cs, owner, id, &c, err);
 	if (rc == 0)
-		rc = turn_begin(c, content, model, err);
+		rc = turn_begin(c, message, err);
 	if (rc == 0)
 		listen(c, listener);
 	return rc;

@@ -46,8 +46,9 @@ static bool is_new(struct turn *t, const char *text)
 /* False: it makes no sense to let the model try again. */
 static bool may_repair(struct turn *t, const char *status)
 {
-	bool failed =
-		strcmp(status, "error") == 0 && t->error && !attempt_was_interrupted(&t->attempt);
+	bool failed = t->error &&
+		      ((strcmp(status, "error") == 0 && !attempt_was_interrupted(&t->attempt)) ||
+			      strcmp(status, "timed_out") == 0);
 	return failed && t->messages && !t->stopped && t->repairs < CHAT_REPAIRS &&
 	       is_new(t, t->error);
 }
@@ -151,7 +152,10 @@ static void note_kernel(struct turn *t)
 		return;
 	(void)snprintf(now, sizeof now, "%s %llu", c->kernel_id,
 		(unsigned long long)t->outcome.epoch); /* fits */
-	if (*c->ran_in && strcmp(c->ran_in, now) != 0)
+	if (*c->ran_in && strcmp(c->ran_in, now) != 0 && t->outcome.revived)
+		note(t, "The kernel went back before this: its variables are those of an earlier "
+			"node.");
+	else if (*c->ran_in && strcmp(c->ran_in, now) != 0)
 		note(t, "The kernel was started anew before this: variables of before are gone.");
 	memcpy(c->ran_in, now, sizeof now);
 	if (t->outcome.leaves)
@@ -293,6 +297,7 @@ static void send_code(struct turn *t)
 	struct attempt *a = &t->attempt;
 	const struct chat_run run = {.code = a->is.code,
 		.retry_of = *a->repairs_msg_id ? a->repairs_msg_id : NULL,
+		.timeout_s = t->timeout_s,
 		.on_message = on_message,
 		.lags = lags,
 		.on_end = on_end,
@@ -312,12 +317,33 @@ static void send_code(struct turn *t)
 		turn_over(t, &err);
 }
 
-/* Its code is that of the attempt. */
+static void on_back(void *data, const struct cJSON *told, const struct err *err)
+{
+	struct turn *t = data;
+	char text[sizeof err->text + 128];
+	t->back = NULL;
+	if (err) {
+		(void)snprintf(text, sizeof text, /* fits */
+			"This runs in the state that the failed code left behind: %s.", err->text);
+		note(t, text);
+	} else {
+		t->attempt.restored = told ? cJSON_Duplicate(told, true) : NULL;
+		t->c->ran_in[0] = '\0'; /* it is said in the record */
+	}
+	send_code(t);
+}
+
+/* Its code is that of the attempt. One that repairs begins where the one that failed began; after a
+ * time limit that may be so already. */
 static void run(struct turn *t)
 {
+	struct attempt *a = &t->attempt;
 	sm_move(&t->sm, TURN_RUNNING);
-	attempt_begin(&t->attempt, t->c);
-	send_code(t);
+	attempt_begin(a, t->c);
+	if (*a->repairs_msg_id)
+		t->back = back_ask(t->c, a->repairs_msg_id, on_back, t);
+	else
+		send_code(t);
 }
 
 void turn_recorded(struct conversation *c, const char *msg_id, const char *node, uint64_t record_ms)
@@ -492,8 +518,10 @@ static int take_words(struct turn *t, const char *content, struct err *err)
 	return 0;
 }
 
-int turn_begin(struct conversation *c, const char *content, bool model, struct err *err)
+int turn_begin(struct conversation *c, const struct chat_message *message, struct err *err)
 {
+	const char *content = message->content;
+	bool model = message->model;
 	if (c->turn)
 		return err_set(err, E_BUSY, "an answer is under way in this conversation");
 	if (model && !c->chats->model)
@@ -516,6 +544,7 @@ int turn_begin(struct conversation *c, const char *content, bool model, struct e
 		.clock = turn_clock(t)};
 	attempt_init(&t->attempt, &sink);
 	t->tried = cJSON_CreateArray();
+	t->timeout_s = message->timeout_s;
 	c->turn = t;
 	if (!model) {
 		struct prepared code = {.code = xstrdup(content)};
@@ -539,6 +568,10 @@ void turn_stop(struct conversation *c)
 		place_leave(TAKE(t->place));
 		timer_start(turn_clock(t), &t->step, 0);
 	}
+	if (t->back) {
+		back_leave(TAKE(t->back));
+		timer_start(turn_clock(t), &t->step, 0);
+	}
 	if (t->attempt.runs && t->settling == 0)
 		interrupt(c);
 }
@@ -553,6 +586,8 @@ void turn_drop(struct conversation *c)
 		model_cancel(t->call);
 	if (t->place)
 		place_leave(TAKE(t->place));
+	if (t->back)
+		back_leave(TAKE(t->back));
 	t->c = NULL;
 	if (!t->attempt.runs)
 		turn_free(t);

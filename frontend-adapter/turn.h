@@ -6,7 +6,7 @@
 
 /* model: the model is asked; else content is code. c->turn is set until the end, which comes from
  * the loop. */
-int turn_begin(struct conversation *c, const char *content, bool model, struct err *err);
+int turn_begin(struct conversation *c, const struct chat_message *message, struct err *err);
 /* The person wants it to stop: what runs is interrupted, the model is not asked again. */
 void turn_stop(struct conversation *c);
 /* What runs in it, or ran last, became that node, so long after its end. */

@@ -3,6 +3,7 @@
 #define COPPICE_ADAPTER_TURN_PARTS_H
 
 #include "frontend-adapter/attempt.h"
+#include "frontend-adapter/back.h"
 #include "frontend-adapter/place.h"
 #include "frontend-adapter/prompt.h"
 #include "gateway/base/sm.h"
@@ -22,6 +23,8 @@ struct turn {
 	struct cJSON *tried;	  /* codes and errors so far: none of them is worth another try */
 	struct model_usage usage; /* of all answers */
 	struct place_wait *place; /* a kernel of it waits for one */
+	struct back_wait *back;	  /* it goes to where the repair begins */
+	double timeout_s;	  /* of the code, as chat_run's */
 	uint64_t place_since_ms;
 	struct chat_outcome outcome; /* of the run, while its pictures are scaled */
 	char status[16];	     /* of it */

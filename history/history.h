@@ -107,6 +107,7 @@ enum history_what {
 	HISTORY_FILES	    /* what the folder of a node holds, see working_files.h */
 };
 
+#define HISTORY_BEFORE "HEAD^" /* the node before the last that ran, as undo means it */
 struct history_question {
 	enum history_what what;
 	const char *owner;     /* NULL: of all owners */

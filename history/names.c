@@ -139,6 +139,26 @@ static int up(struct db *db, const char *history, unsigned long steps, char node
 	return status == 0 ? one_node(rows, node, err) : status;
 }
 
+/* The node before the last one on the line that ran. What was held behind it did not, and stands in
+ * the state that it left. */
+static int before_last(
+	struct db *db, const char *history, char node[HISTORY_NODE_SIZE], struct err *err)
+{
+	AUTO(db_endp) struct db_rows *rows = NULL;
+	int status = db_ask(db,
+		"WITH RECURSIVE line(node, parent, status, k) AS ("
+		" SELECT node, parent, status, 0 FROM execution_records"
+		" WHERE history = ?1 AND node = ?2"
+		" UNION ALL SELECT r.node, r.parent, r.status, line.k + 1 FROM line"
+		" JOIN execution_records r ON r.history = ?1 AND r.node = line.parent"
+		" WHERE line.status = 'aborted')"
+		" SELECT r.node FROM line"
+		" JOIN execution_records r ON r.history = ?1 AND r.node = line.parent"
+		" WHERE line.status <> 'aborted'",
+		DB_VALUES(DB_T(history), DB_T(node)), &rows, err);
+	return status == 0 ? one_node(rows, node, err) : status;
+}
+
 /* The execution with that count on the line that ends at node, the latest that was not silent. */
 static int by_count(struct db *db, const char *history, unsigned long count,
 	char node[HISTORY_NODE_SIZE], struct err *err)
@@ -204,12 +224,14 @@ static int by_was(struct db *db, const char *history, const char *prefix,
 			   : (status == 0 ? 1 : status);
 }
 
-/* "HEAD", "HEAD~3", "HEAD~", "In[7]"; 0: the name is of another sort. */
+/* "HEAD", "HEAD^", "HEAD~3", "HEAD~", "In[7]"; 0: the name is of another sort. */
 static int by_head_name(struct db *db, const char *history, const struct history_question *question,
 	char ret_node[HISTORY_NODE_SIZE], struct err *err)
 {
 	const char *name = question->node;
-	bool is_head = strncmp(name, "HEAD", 4) == 0 && (name[4] == '\0' || name[4] == '~');
+	bool is_before = strcmp(name, HISTORY_BEFORE) == 0;
+	bool is_head =
+		is_before || (strncmp(name, "HEAD", 4) == 0 && (name[4] == '\0' || name[4] == '~'));
 	bool is_count = strncmp(name, "In[", 3) == 0;
 	char *end = NULL;
 	unsigned long number = 0;
@@ -220,6 +242,8 @@ static int by_head_name(struct db *db, const char *history, const struct history
 		status = by_last(db, history, ret_node, err);
 	if (status != 1 || (is_head && name[4] == '\0'))
 		return status;
+	if (is_before)
+		return before_last(db, history, ret_node, err);
 	const char *digits = is_head ? name + 5 : name + 3;
 	if (isdigit((unsigned char)*digits))
 		number = strtoul(digits, &end, 10);

@@ -149,6 +149,7 @@ const char *kernel_environment(const struct kernel *k);
 struct cJSON *kernel_report(const struct kernel *k);
 
 /* Parts of it that stand by themselves, and need what is above. */
+#include "kernel-bridge/limits.h"
 #include "kernel-bridge/parks.h"
 #include "kernel-bridge/survival.h"
 

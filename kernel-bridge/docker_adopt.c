@@ -144,6 +144,7 @@ void docker_adopt_up(struct docker_slot *s, const struct cJSON *hello)
 	if (pid == 0)
 		return; /* `started` is to come */
 	l->started = true;
+	l->pid = pid;
 	s->base.watcher.on_started(s->base.watcher.data, l->number, &l->endpoints, pid);
 }
 

@@ -10,9 +10,11 @@
 
 #include "kernel-bridge/docker_create.h"
 #include "kernel-bridge/docker_foreign.h"
+#include "kernel-bridge/docker_look.h"
 
 /* The supervisor has that long to end a line; then the whole container goes. */
-#define KILL_MS 2000
+#define KILL_MS	       2000
+#define KILL_BESIDE_MS 30000 /* where another line would end with it */
 
 #define SOCKET_NAME_SIZE 24
 #define PIECE_MAX	 28000u /* of an answer: twice that in quotes, and its fields, is a packet */
@@ -335,6 +337,16 @@ static void on_kill_late(struct timer *t)
 		docker_slot_gone(s, &err);
 }
 
+static bool others_live(const struct docker_line *of)
+{
+	LIST_EACH (at, &of->slot->lines) {
+		const struct docker_line *l = CONTAINER_OF(at, struct docker_line, link);
+		if (l != of && l->started)
+			return true;
+	}
+	return false;
+}
+
 int docker_line_kill(struct slot *slot, unsigned line, struct err *err)
 {
 	struct docker_slot *s = docker_slot_of(slot);
@@ -348,7 +360,8 @@ int docker_line_kill(struct slot *slot, unsigned line, struct err *err)
 	if (send_kill(s, line, &why) < 0)
 		log_warn(&s->log, "kill_not_sent line=%u reason=%s", line, why.text);
 	if (!timer_running(&l->kill))
-		timer_start(s->docker->env.clock, &l->kill, KILL_MS);
+		timer_start(
+			s->docker->env.clock, &l->kill, others_live(l) ? KILL_BESIDE_MS : KILL_MS);
 	return 0;
 }
 
@@ -403,8 +416,8 @@ static int on_line_started(struct docker_line *l, const cJSON *m, struct err *er
 	if (l->started)
 		return err_set(err, E_PROTOCOL, "this line was started before");
 	l->started = true;
-	s->base.watcher.on_started(
-		s->base.watcher.data, l->number, &l->endpoints, (long)ctl_int(m, "pid", 0));
+	l->pid = (long)ctl_int(m, "pid", 0);
+	s->base.watcher.on_started(s->base.watcher.data, l->number, &l->endpoints, l->pid);
 	return 0;
 }
 
@@ -445,6 +458,7 @@ static void on_parked(struct docker_slot *s, const cJSON *m)
 	const struct slot_parked parked = {.park = ctl_int(m, "park", 0),
 		.msg_id = ctl_text(m, "msg_id", ""),
 		.text = {(const uint8_t *)text, strlen(text)}};
+	docker_look_parked(s, parked.park, (long)ctl_int(m, "pid", 0));
 	if (w->on_parked && parked.park > 0)
 		w->on_parked(w->data, &parked);
 }
@@ -467,7 +481,9 @@ static bool take_park(struct docker_slot *s, enum ctl_type type, const cJSON *m)
 	else if (type == CTL_NOT_PARKED && w->on_not_parked)
 		w->on_not_parked(w->data, (unsigned)ctl_int(m, "line", 0),
 			ctl_text(m, "msg_id", ""), ctl_text(m, "reason", ""));
-	else if (type == CTL_UNPARKED && w->on_unparked)
+	if (type == CTL_UNPARKED)
+		docker_look_unparked(s, ctl_int(m, "park", 0));
+	if (type == CTL_UNPARKED && w->on_unparked)
 		w->on_unparked(w->data, ctl_int(m, "park", 0), ctl_text(m, "reason", ""));
 	return type == CTL_PARKED || type == CTL_NOT_PARKED || type == CTL_UNPARKED;
 }

@@ -8,6 +8,7 @@
 #include "gateway/base/buf.h"
 #include "kernel-bridge/docker_create.h"
 #include "kernel-bridge/docker_foreign.h"
+#include "kernel-bridge/docker_look.h"
 
 #define GIVE_UP_MS   3000 /* the one who waits for a removal hears of it by then in any case */
 #define RETRY_MS     200
@@ -27,6 +28,7 @@ void docker_slot_free(struct docker_slot *s)
 	docker_lines_drop(s);
 	docker_foreign_free(s);
 	docker_kept_drop(s);
+	docker_look_drop(s);
 	if (s->dir.name[0] && !s->left)
 		run_slot_remove(&s->dir);
 	slot_done(&s->base);

@@ -41,22 +41,19 @@ struct slot_parked {
 struct slot_watcher {
 	/* creating -> warm: a line can be started. */
 	void (*on_warm)(void *data);
-	/* The launch failed or the container went away by itself; the slot must still be removed.
-	 */
+	/* The launch failed or the container went away; the slot must still be removed. */
 	void (*on_gone)(void *data, const struct line_exit *exit, const struct err *err);
 	/* Answer to start: the process runs and its sockets are bound or about to be. */
 	void (*on_started)(void *data, unsigned line, const struct endpoints *endpoints, long pid);
 	void (*on_start_failed)(void *data, unsigned line, const struct err *err);
 	void (*on_exit)(void *data, unsigned line, const struct line_exit *exit);
-	/* A message that the line kept, each frame behind its length; in order of sending. May be
-	 * NULL for a watcher that never asks for a replay. */
+	/* A message that the line kept, each frame behind its length; in order. May be NULL. */
 	void (*on_kept)(void *data, unsigned line, enum channel channel, struct bytes frames);
 	/* That was all; lost of them are not there any more, or -1: nobody could be asked. */
 	void (*on_kept_end)(void *data, unsigned line, int64_t lost);
 	/* Answer to hand_over. NULL for a watcher that never asks. */
 	void (*on_handed_over)(void *data, unsigned line);
-	/* What the line's kernel says that it learnt of a cell: a text of its own making. NULL for
-	 * a watcher that does not want it. */
+	/* What the line's kernel says it learnt of a cell: a text of its own. May be NULL. */
 	void (*on_report)(void *data, unsigned line, const char *msg_id, struct bytes text);
 	/* A question of the line's kernel, likewise. */
 	void (*on_ask)(void *data, unsigned line, int64_t id, const char *what, const char *about);
@@ -93,8 +90,11 @@ struct engine_ops {
 	int (*signal)(struct slot *s, unsigned line, int signo, struct err *err);
 	/* Kills everything of that line (SIGKILL, double forks too); on_exit follows. */
 	int (*kill_line)(struct slot *s, unsigned line, struct err *err);
-	/* The line's kernel may forget what it sent on channel up to msg_id. Best effort; NULL: it
-	 * keeps nothing. */
+	/* Whether anything of a line that ended is left, seen from outside. 1: nothing can be; 0:
+	 * cb follows, left NULL or what it is. NULL: it cannot look, and need not. */
+	int (*look)(struct slot *s, unsigned line, void (*cb)(void *data, const struct err *left),
+		void *data, struct err *err);
+	/* The line's kernel may forget what it sent up to msg_id. NULL: it keeps nothing. */
 	void (*ack)(struct slot *s, unsigned line, enum channel channel, const char *msg_id);
 	/* To on_ask. Best effort; NULL: nobody asks. */
 	void (*answer)(

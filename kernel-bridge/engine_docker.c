@@ -11,6 +11,7 @@
 
 #include "kernel-bridge/docker_create.h"
 #include "kernel-bridge/docker_foreign.h"
+#include "kernel-bridge/docker_look.h"
 
 #define ENDED_TRIES   40 /* for the engine to notice that a container has ended */
 #define ENDED_MS      50
@@ -540,6 +541,7 @@ static const struct engine_ops docker_ops = {
 	.can_hand_over = docker_can_hand_over,
 	.hand_over = docker_line_hand_over,
 	.revive = docker_line_revive,
+	.look = docker_look,
 	.release = docker_park_release,
 	.limit = docker_limit,
 	.sweep = docker_sweep,

@@ -40,6 +40,7 @@ struct docker_line {
 	struct docker_slot *slot;
 	unsigned number;
 	struct endpoints endpoints;
+	long pid; /* of its kernel, in its container; 0: not started */
 	bool started;
 	struct timer kill; /* the supervisor has that long to end it */
 	struct list link;
@@ -56,10 +57,9 @@ struct docker_slot {
 	bool in_flight; /* the create or start call is not answered yet */
 	enum again { AGAIN_NO, AGAIN_CREATE, AGAIN_START } again; /* what it was away for */
 	struct ctl *ctl;
-	bool unlimited; /* the engine was away when it was told its share of processors */
-	long pid;	/* the supervisor's, as the host sees it */
-	bool keeps;	/* its kernels have an outbox: older images do not know the word */
-	bool hands;	/* its supervisor knows hand_over, likewise */
+	bool unlimited;	   /* the engine was away when it was told its share of processors */
+	long pid;	   /* the supervisor's, as the host sees it */
+	bool keeps, hands; /* outbox, hand_over: its supervisor, of an older image, may not */
 	char image_id[ENVIRONMENT_SIZE]; /* "" until the engine has said it */
 	struct list lines;
 	struct timer deadline; /* of the launch, then of the removal's callback */
@@ -70,6 +70,7 @@ struct docker_slot {
 	bool left;	 /* the container lives on without us: nothing of it is removed */
 	unsigned adopts; /* line that an earlier gateway had, until it is known to live */
 	struct docker_kept kept;
+	struct docker_look *look;	/* docker_look.c, or NULL */
 	char wait_tag;			/* its address names the wait call */
 	struct docker_foreign *foreign; /* docker_foreign.c: NULL for slots with a supervisor */
 	void (*removed)(void *data);	/* NULL once it was called */
@@ -87,8 +88,7 @@ int docker_slot_call(struct docker_slot *s, const char *method, const char *path
 /* Why the create call was refused, for people. */
 void docker_create_error(
 	struct docker_slot *s, int status, const struct err *cause, struct err *ret_err);
-/* creating -> warm, told to the watcher. */
-void docker_slot_warm(struct docker_slot *s);
+void docker_slot_warm(struct docker_slot *s); /* creating -> warm, told to the watcher */
 /* How a container ended, out of the engine's State. */
 void docker_exit_read(const struct cJSON *inspected, struct line_exit *ret);
 

@@ -2,6 +2,7 @@
 #include "kernel-bridge/kernel_adopt.h"
 #include "kernel-bridge/kernel_interrupt.h"
 #include "kernel-bridge/kernel_launch.h"
+#include "kernel-bridge/kernel_limit.h"
 #include "kernel-bridge/kernel_pool.h"
 #include "kernel-bridge/kernel_revive.h"
 
@@ -255,6 +256,7 @@ void kernel_drop_slot(struct kernel *k)
 	struct slot *slot;
 
 	kernel_revival_cancel(k, E_GONE, "the kernel's container is gone");
+	kernel_limit_cancel(k, E_GONE, "its container is gone");
 	kernel_parks_drop(k);
 	slot = TAKE(k->slot);
 	k->warm = k->slot_gone = k->alive = false;
@@ -302,6 +304,7 @@ void kernel_free(struct kernel *k)
 
 	assert(!k->slot && !k->channels && k->n_removing == 0 && list_empty(&k->restarts));
 	assert(!k->revival);
+	kernel_limit_cancel(k, E_DEAD, "the kernel is ended");
 	for (size_t i = 0; i < ARRAY_LEN(timers); i++)
 		timer_stop(kernel_clock(k), timers[i]);
 	kernel_drop_kept(k);

@@ -1,5 +1,6 @@
 /* Kernels that outlive a gateway: left by one, taken up by the next with what they kept. */
 #include "kernel-bridge/kernel_adopt.h"
+#include "kernel-bridge/kernel_limit.h"
 #include "kernel-bridge/kernel_pool.h"
 #include "kernel-bridge/kernel_revive.h"
 
@@ -156,6 +157,7 @@ bool kernel_leave(struct kernel *k)
 	if (!can)
 		return false;
 	kernel_revival_cancel(k, E_UNAVAILABLE, "the gateway is ending");
+	kernel_limit_cancel(k, E_UNAVAILABLE, "the gateway is ending");
 	kernel_disconnect(k);
 	k->slot = NULL;
 	slot->engine->ops->leave(slot);

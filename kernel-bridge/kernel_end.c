@@ -2,6 +2,7 @@
 #include "kernel-bridge/kernel_adopt.h"
 #include "kernel-bridge/kernel_interrupt.h"
 #include "kernel-bridge/kernel_launch.h"
+#include "kernel-bridge/kernel_limit.h"
 #include "kernel-bridge/kernel_revive.h"
 
 #include <assert.h>
@@ -153,6 +154,7 @@ void kernel_end(struct kernel *k, void (*cb)(void *data), void *data)
 {
 	assert(k->wish != WISH_END);
 	kernel_revival_cancel(k, E_DEAD, "the kernel was ended meanwhile");
+	kernel_limit_cancel(k, E_DEAD, "the kernel was ended meanwhile");
 	k->wish = WISH_END;
 	k->ended = cb;
 	k->ended_data = data;
@@ -228,6 +230,7 @@ void kernel_restart(struct kernel *k, void (*cb)(void *data, const struct err *e
 	list_append(&k->restarts, &w->link);
 	kernel_drop_kept(k); /* in flight, so the watcher's to end */
 	kernel_revival_cancel(k, E_DEAD, "the kernel was restarted meanwhile");
+	kernel_limit_cancel(k, E_DEAD, "the kernel was restarted meanwhile");
 	/* One that is only just being made is as fresh as it gets: wait for it. */
 	if (k->wish == WISH_RESTART || k->handing != HAND_NO ||
 		(kernel_is(k, KERNEL_STARTING) && !k->channels && k->adoption == ADOPT_NO))

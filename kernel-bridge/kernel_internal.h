@@ -40,6 +40,7 @@ struct kernel {
 	bool alive;		 /* line was asked for and is not known to have ended */
 	struct list parks;	 /* kernel_revive.c: of the slot */
 	struct revival *revival; /* a line that is to take its place, or NULL */
+	struct ending *ending;	 /* kernel_limit.c: its line is killed, or NULL */
 	long pid;
 	char key[SIGN_KEY_SIZE];
 	char routing_id[ROUTING_ID_SIZE];
@@ -90,8 +91,7 @@ struct kernel {
 	void (*ended)(void *data);
 	void *ended_data;
 
-	uint64_t bad_frames, sent, received, lost;
-	uint64_t lost_told_ms;
+	uint64_t bad_frames, sent, received, lost, lost_told_ms;
 };
 
 static inline struct clock *kernel_clock(const struct kernel *k)

@@ -6,6 +6,7 @@
 
 #include "gateway/base/json.h"
 #include "gateway/base/json_tree.h"
+#include "gateway/door/chat_back.h"
 #include "gateway/door/chat_drop.h"
 #include "gateway/gateway.h"
 #include "gateway/spine/client.h"
@@ -28,6 +29,7 @@ struct chat_client {
 	struct timer pull;
 	uint64_t sent_ms, began_ms; /* began_ms 0: not yet */
 	uint64_t epoch;
+	bool revived;
 	char lost[160];
 	unsigned queue_position;
 	bool ran, told, idle, closed; /* told: iopub had an error of it */
@@ -64,6 +66,13 @@ static bool asked_exit(const struct chat_client *c)
 	return x && x->asked_exit;
 }
 
+/* Its reply is an error like any other, or even fine. */
+static bool timed_out(const struct chat_client *c)
+{
+	const struct execution *x = execution_find(c->desk, c->msg_id);
+	return x && x->status == EXECUTION_TIMED_OUT;
+}
+
 static void end(struct chat_client *c, const char *status)
 {
 	struct chat_run run = c->run;
@@ -75,6 +84,7 @@ static void end(struct chat_client *c, const char *status)
 		.queue_position = c->queue_position,
 		.peak_memory_bytes = c->peak_bytes,
 		.epoch = c->epoch,
+		.revived = c->revived,
 		.leaves = asked_exit(c)};
 	(void)copy_text(word, sizeof word, status, strlen(status)); /* one of ours, or as long */
 	memcpy(outcome.lost, c->lost, sizeof outcome.lost);
@@ -116,6 +126,7 @@ static void take(struct chat_client *c, const struct jmsg *m)
 	if (c->began_ms == 0) {
 		c->began_ms = clock_now_ms(c->gw->clock);
 		c->epoch = c->desk->epoch;
+		c->revived = c->desk->at.node[0] != '\0';
 	}
 	if (m->channel == CHANNEL_SHELL) {
 		take_reply(c, m);
@@ -159,7 +170,9 @@ static void on_pull(struct timer *t)
 		entry_unref(e);
 	}
 	bool aborted = strcmp(c->status, "aborted") == 0;
-	if (c->idle && *c->status)
+	if (c->idle && *c->status && timed_out(c))
+		end(c, execution_status_name(EXECUTION_TIMED_OUT));
+	else if (c->idle && *c->status)
 		end(c, aborted && c->ran ? "died" : c->status);
 	else if (c->closed && !client_waits(c->client))
 		end(c, "died");
@@ -177,8 +190,8 @@ static const struct owner *owner_of(const struct gateway *gw, const char *name)
 	return o;
 }
 
-static int find(struct gateway *gw, const char *owner, const char *kernel_id, struct desk **ret,
-	struct err *err)
+int chat_client_find(struct gateway *gw, const char *owner, const char *kernel_id,
+	struct desk **ret, struct err *err)
 {
 	const struct owner *o = owner_of(gw, owner);
 	if (!o)
@@ -223,13 +236,17 @@ static char *content_of(const char *code, struct err *err)
 	return text;
 }
 
-/* history reads it (docs/PROTOCOL.md). */
-static int add_retry(struct jmsg **m, const char *retry_of, struct err *err)
+/* History and limits.c read it (docs/PROTOCOL.md). */
+static int add_metadata(struct jmsg **m, const struct chat_run *run, struct err *err)
 {
 	AUTO(jmsg_unrefp) struct jmsg *plain = TAKE(*m);
-	char metadata[128];
-	int len = snprintf(
-		metadata, sizeof metadata, "{\"coppice\":{\"retry_of\":\"%s\"}}", retry_of);
+	char metadata[160], timeout[48] = "";
+	if (run->timeout_s > 0)
+		(void)snprintf(timeout, sizeof timeout, ",\"timeout\":%.3f", run->timeout_s);
+	/* Both fit: a uuid, a number below 1e9. */
+	int len = snprintf(metadata, sizeof metadata, "{\"coppice\":{\"retry_of\":%s%s%s%s}}",
+		run->retry_of ? "\"" : "", run->retry_of ? run->retry_of : "null",
+		run->retry_of ? "\"" : "", timeout);
 	struct jmsg_source source = {.channel = plain->channel};
 	memcpy(source.part, plain->part, sizeof source.part);
 	source.part[PART_METADATA] = (struct bytes){(const uint8_t *)metadata, (size_t)len};
@@ -245,8 +262,8 @@ static int send_code(struct chat_client *c, const struct chat_run *run, struct e
 		return err_set(err, why.code, "a request: %s", why.text);
 	int rc = jmsg_make(CHANNEL_SHELL, "execute_request", client_session_id(c->client), NULL,
 		content, &m, err);
-	if (rc == 0 && run->retry_of)
-		rc = add_retry(&m, run->retry_of, err);
+	if (rc == 0 && (run->retry_of || run->timeout_s > 0))
+		rc = add_metadata(&m, run, err);
 	if (rc != 0)
 		return rc;
 	(void)copy_text(c->msg_id, sizeof c->msg_id, m->msg_id, strlen(m->msg_id)); /* a uuid */
@@ -258,7 +275,7 @@ static int run(void *data, const char *owner, const char *kernel_id, const struc
 {
 	struct gateway *gw = data;
 	struct desk *d;
-	int rc = find(gw, owner, kernel_id, &d, err);
+	int rc = chat_client_find(gw, owner, kernel_id, &d, err);
 	if (rc != 0)
 		return rc;
 	struct chat_client *c = xcalloc(1, sizeof *c);
@@ -298,7 +315,7 @@ static void on_interrupted(void *data, const struct err *err)
 static void interrupt(void *data, const char *owner, const char *kernel_id)
 {
 	struct desk *d;
-	if (find(data, owner, kernel_id, &d, NULL) == 0)
+	if (chat_client_find(data, owner, kernel_id, &d, NULL) == 0)
 		desk_interrupt(d, on_interrupted, NULL);
 }
 
@@ -306,4 +323,5 @@ const struct chat_runner chat_client_runner = {.start = start,
 	.await_place = await_place,
 	.run = run,
 	.interrupt = interrupt,
+	.back = chat_back,
 	.drop = chat_drop};

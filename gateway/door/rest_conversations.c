@@ -10,6 +10,8 @@
 #include "gateway/gateway.h"
 
 #define KEEP_ALIVE_MS 15000u
+#define TIMEOUT_MIN_S 0.001
+#define TIMEOUT_MAX_S 1e8
 
 /* A call that listens to a turn. */
 struct listening {
@@ -238,19 +240,36 @@ static void begin_events(struct listening *l)
 	answer_begin(r, "text/event-stream", on_gone, l);
 }
 
+/* In seconds; without it the token's tier says how long. */
+static int read_timeout(const struct cJSON *body, double *ret, struct err *err)
+{
+	const struct cJSON *timeout = cJSON_GetObjectItemCaseSensitive(body, "timeout");
+	*ret = 0;
+	if (!timeout || cJSON_IsNull(timeout))
+		return 0;
+	if (!cJSON_IsNumber(timeout) || !(timeout->valuedouble > 0) ||
+		timeout->valuedouble > TIMEOUT_MAX_S)
+		return err_set(err, E_INVALID, "timeout: a number of seconds above 0 is needed");
+	*ret = timeout->valuedouble < TIMEOUT_MIN_S ? TIMEOUT_MIN_S : timeout->valuedouble;
+	return 0;
+}
+
 static void say(struct call *r, const char *key, bool model)
 {
 	struct cJSON *body = NULL;
 	struct err err;
 	int status = call_json(r, &body, &err);
 	const char *text = rest_text(body, key);
+	struct chat_message message = {.content = text, .model = model};
 	struct listening *l = listening_new(r, !model);
 	const struct chat_listener listener = {.on_event = on_event, .on_end = on_end, .data = l};
 	if (status == 0 && (!text || !*text))
 		status = err_set(&err, E_INVALID, "%s: a text is needed", key);
+	if (status == 0 && !model)
+		status = read_timeout(body, &message.timeout_s, &err);
 	if (status == 0)
 		status = chat_say(
-			chats_of(r), r->owner->name, r->param[0], text, model, &listener, &err);
+			chats_of(r), r->owner->name, r->param[0], &message, &listener, &err);
 	cJSON_Delete(body);
 	if (status == 0 && wants_events(r))
 		begin_events(l);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/spine/limits.h"
 #include "gateway/spine/look.h"
 #include "gateway/spine/magic.h"
 #include "gateway/spine/moves.h"
@@ -45,7 +46,7 @@ void desk_shutdown_asked(struct desk *d, bool restarts)
 static bool is_up(const struct desk *d)
 {
 	enum kernel_state state = d->kernel ? kernel_state(d->kernel) : KERNEL_DEAD;
-	return !d->dead && !d->ending && !d->adopting && !d->move &&
+	return !d->dead && !d->ending && !d->adopting && !d->move && !limit_holds(d) &&
 	       (state == KERNEL_IDLE || state == KERNEL_BUSY);
 }
 
@@ -75,12 +76,7 @@ void desk_exit_asked(struct desk *d)
 	timer_start(d->gw->clock, &d->exit_timer, EXIT_HOLD_MS);
 }
 
-static bool lately(const struct desk *d, uint64_t when_ms, unsigned within_ms)
-{
-	return when_ms > 0 && clock_now_ms(d->gw->clock) - when_ms <= within_ms;
-}
-
-static void tell_waiters(struct desk *d, const struct err *err)
+void desk_tell_waiters(struct desk *d, const struct err *err)
 {
 	while (!list_empty(&d->waiters)) {
 		struct waiter *w = CONTAINER_OF(d->waiters.next, struct waiter, link);
@@ -91,8 +87,7 @@ static void tell_waiters(struct desk *d, const struct err *err)
 	}
 }
 
-/* It stays listed, dead with its reason, until somebody ends or restarts it. */
-static void die(struct desk *d, const char *reason)
+void desk_die(struct desk *d, const char *reason)
 {
 	d->dead = true;
 	(void)copy_text(d->reason, sizeof d->reason, reason, strlen(reason)); /* may be cut */
@@ -115,9 +110,9 @@ static void on_restarted(void *data, const struct err *err)
 	if (err && !d->dead && kernel_state(d->kernel) == KERNEL_DEAD) {
 		notice_text(
 			d, JOURNAL_TO_ALL, "The kernel could not be started again: %s", err->text);
-		die(d, err->text);
+		desk_die(d, err->text);
 	}
-	tell_waiters(d, err);
+	desk_tell_waiters(d, err);
 }
 
 /* Its container is gone: a kernel that is ready takes its place, if there is one. */
@@ -140,11 +135,11 @@ void desk_new_epoch(struct desk *d)
 {
 	d->epoch = (uint64_t)clock_wall_us(d->gw->clock);
 	d->death.known = false;
-	d->at.node[0] = d->at.branch[0] = '\0';
+	d->at.node[0] = d->at.branch[0] = d->stands[0] = '\0';
 	live_epoch(d->live, d->epoch);
 }
 
-static void start_again(struct desk *d)
+void desk_start_again(struct desk *d)
 {
 	d->dead = d->from_pool = false;
 	d->reason[0] = '\0';
@@ -169,7 +164,7 @@ static void on_restart_timer(struct timer *t)
 	}
 }
 
-static void tell_restart(struct desk *d)
+void desk_tell_restart(struct desk *d)
 {
 	d->others_untold = clients_mark_old(d);
 	notice_restart(d);
@@ -186,6 +181,7 @@ static void on_ready(void *data, const struct jmsg *reply)
 			d->session, sizeof d->session, reply->session, strlen(reply->session));
 	d->was_ready = true;
 	live_restarts(d->live, false);
+	limit_ready(d);
 	survive_ready(d);
 	d->open = !d->adopting && !d->move; /* else survive_settled() or the move opens it */
 	d->asked = d->adopting;
@@ -219,78 +215,6 @@ static void on_turn(void *data)
 	if (d->adopting && d->ready_ms > 0)
 		survive_settled(d);
 	journal_turn(d->journal);
-}
-
-/* A kernel that never came up does not come up the second time either. */
-static bool may_restart(struct desk *d, bool was_stable)
-{
-	if (was_stable)
-		d->deaths = 0;
-	d->deaths++;
-	return d->gw->config.auto_restart && d->was_ready &&
-	       d->deaths <= (uint64_t)d->gw->config.restart_limit;
-}
-
-static void say_why(struct desk *d, const struct kernel_death *death, bool by_user)
-{
-	log_warn(&d->log, "kernel_died cause=%d code=%d text=\"%s\"", (int)death->cause,
-		death->code, death->text);
-	if (by_user)
-		notice_text(d, JOURNAL_TO_ALL, "User code ended the kernel (exit() or quit()).");
-	else
-		notice_text(d, JOURNAL_TO_ALL, "The kernel died: %s", death->text);
-}
-
-static bool is_by_user(const struct desk *d)
-{
-	return lately(d, d->exit_ms, EXIT_EXPECTED_MS) && d->death.how.cause == DEATH_EXIT;
-}
-
-static void on_death(void *data, const struct kernel_death *death)
-{
-	struct desk *d = data;
-	if (d->dead || d->ending)
-		return; /* a start that failed: on_restarted had the last word */
-	d->open = d->adopting = false;
-	d->death.known = true;
-	d->death.how = *death;
-	d->kernels->count.deaths++;
-	if (!d->move)
-		move_cancel(d, "the kernel died"); /* one that its last cell asked for */
-	if (lately(d, d->shutdown_ms, SHUTDOWN_EXPECTED_MS)) {
-		move_cancel(d, "a client shut the kernel down");
-		requests_abort(d, true);
-		if (d->shutdown_restarts) {
-			tell_restart(d);
-			start_again(d);
-		} else
-			desk_end(d, "A client shut the kernel down.", NULL, NULL);
-		return;
-	}
-	say_why(d, death, is_by_user(d));
-	if (move_takes_death(d))
-		requests_abort(d, false);
-	else
-		desk_after_death(d);
-}
-
-void desk_after_death(struct desk *d)
-{
-	const struct kernel_death death = d->death.how;
-	bool by_user = is_by_user(d);
-	bool stable = d->ready_ms > 0 && clock_now_ms(d->gw->clock) - d->ready_ms >= STABLE_MS;
-	bool restarts = may_restart(d, stable);
-	/* What came after exit() is for the kernel that follows. */
-	requests_abort(d, !by_user || !restarts);
-	if (restarts) {
-		notice_break(d, "restarting", JOURNAL_TO_ALL);
-		start_again(d);
-		return;
-	}
-	die(d, death.text);
-	struct err err;
-	err_set(&err, E_DEAD, "%s", death.text);
-	tell_waiters(d, &err);
 }
 
 static void on_notice(void *data, const char *text)
@@ -412,7 +336,7 @@ struct kernel_watcher desk_watcher(struct desk *d)
 		.on_ready = on_ready,
 		.on_message = on_message,
 		.on_turn = on_turn,
-		.on_death = on_death,
+		.on_death = desk_died,
 		.on_notice = on_notice,
 		.on_record = on_record,
 		.on_report = scribe_report,
@@ -460,6 +384,7 @@ static struct desk *desk_alloc(struct kernels *ks, const struct kernels_start *s
 						    start->env, HISTORY_VARIABLE)));
 	timer_init(&d->restart_timer, on_restart_timer);
 	timer_init(&d->exit_timer, on_exit_timer);
+	limit_init(d);
 	log_child(&d->log, &ks->gw->log, "kernel", d->id);
 	desk_touch(d);
 	return d;
@@ -503,6 +428,7 @@ int desk_restore(struct kernels *ks, const struct kernels_start *start, const ch
 void desk_interrupt(struct desk *d, void (*cb)(void *data, const struct err *err), void *data)
 {
 	log_info(&d->log, "kernel_interrupt");
+	limit_interrupted(d);
 	kernel_interrupt(d->kernel, cb, data);
 }
 
@@ -511,10 +437,11 @@ static void restart(struct desk *d)
 {
 	live_restarts(d->live, true);
 	d->open = d->adopting = false;
+	limit_cancel(d);
 	move_cancel(d, "the kernel was restarted meanwhile");
 	requests_abort(d, true);
-	tell_restart(d);
-	start_again(d);
+	desk_tell_restart(d);
+	desk_start_again(d);
 }
 
 void desk_restart(struct desk *d, void (*cb)(void *data, const struct err *err), void *data)
@@ -544,7 +471,7 @@ static void on_ended(void *data)
 	d->kernel = NULL;
 	log_info(&d->log, "kernel_ended");
 	err_set(&err, E_GONE, "the kernel was ended");
-	tell_waiters(d, &err);
+	desk_tell_waiters(d, &err);
 	if (d->ended)
 		d->ended(d->ended_data);
 	desk_release(d);
@@ -561,6 +488,7 @@ void desk_end(struct desk *d, const char *reason, void (*cb)(void *data), void *
 	if (d->gw->sessions)
 		sessions_kernel_gone(d->gw->sessions, d->id);
 	timer_stop(d->gw->clock, &d->exit_timer);
+	limit_cancel(d);
 	move_cancel(d, "the kernel was ended meanwhile");
 	requests_abort(d, true);
 	if (!d->dead) {
@@ -583,6 +511,7 @@ void desk_leave(struct desk *d, bool left)
 	d->open = false;
 	d->leaving = d->ending = true;
 	timer_stop(d->gw->clock, &d->exit_timer);
+	limit_leave(d);
 	move_cancel(d, "the gateway is ending");
 	requests_forget(d);
 	kernels_unlist(d);

@@ -50,6 +50,9 @@ struct desk {
 	struct magic *magic; /* a question of the kernel's that is not answered yet, or NULL */
 	struct move *move;   /* on the way to another node, or NULL */
 	struct look *look;   /* what history is asked after an adoption, or NULL */
+	struct limit *limit; /* a cell whose time is up, or NULL */
+	struct timer limit_timer;
+	char stands[JMSG_ID_MAX]; /* msg_id of the execution whose state it is in; "": not known */
 	struct filed *filed; /* a move that a cell asked for and that waits for its end, or NULL */
 	struct parks parks;
 	struct live *live;   /* NULL: it could not be made */
@@ -116,6 +119,15 @@ int desk_restore(struct kernels *ks, const struct kernels_start *start, const ch
 void desk_new_epoch(struct desk *d);
 /* What follows its death, which was told: a restart, or the end. */
 void desk_after_death(struct desk *d);
+/* The kernel was ended by us and nothing brings its state back: a fresh process takes its place,
+ * whatever `auto_restart` says. */
+void desk_begin_anew(struct desk *d);
+/* Between desk.c and desk_death.c. Of these desk_die: it stays listed, with its reason. */
+void desk_died(void *data, const struct kernel_death *death);
+void desk_die(struct desk *d, const char *reason);
+void desk_start_again(struct desk *d);
+void desk_tell_restart(struct desk *d);
+void desk_tell_waiters(struct desk *d, const struct err *err);
 /* Takes messages again, if it can. */
 void desk_open(struct desk *d);
 /* Carries out what the earlier gateway had begun: the kernel that was taken over is restarted. */

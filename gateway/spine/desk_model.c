@@ -2,6 +2,7 @@
 #include <cjson/cJSON.h>
 
 #include "gateway/spine/desk.h"
+#include "gateway/spine/limits.h"
 
 const char *desk_id(const struct desk *d)
 {
@@ -10,12 +11,13 @@ const char *desk_id(const struct desk *d)
 
 bool desk_is_busy(const struct desk *d)
 {
-	return d->move || (!d->dead && d->kernel && kernel_state(d->kernel) == KERNEL_BUSY);
+	return d->move || limit_holds(d) ||
+	       (!d->dead && d->kernel && kernel_state(d->kernel) == KERNEL_BUSY);
 }
 
 const char *desk_state(const struct desk *d)
 {
-	if (d->move)
+	if (d->move || limit_holds(d))
 		return "busy"; /* the protocol has no word for it */
 	if (d->dead || !d->kernel)
 		return "dead";

@@ -5,6 +5,7 @@
 #include "gateway/base/json.h"
 #include "gateway/spine/desk.h"
 #include "gateway/spine/facts.h"
+#include "gateway/spine/limits.h"
 #include "gateway/spine/notice.h"
 
 static const struct sm_state states[EXECUTION_STATES] = {
@@ -18,7 +19,7 @@ static const struct sm_state states[EXECUTION_STATES] = {
 const char *execution_status_name(enum execution_status status)
 {
 	static const char *const names[EXECUTION_STATUSES] = {
-		"open", "ok", "error", "aborted", "died"};
+		"open", "ok", "error", "aborted", "died", "timed_out"};
 	return names[status];
 }
 
@@ -75,8 +76,10 @@ static void send_now(struct execution *x)
 	/* What was sent is so by an earlier gateway. What cannot be recorded does not run. */
 	int rc = x->request->is_sent ? 0 : scribe_begins(x, &err);
 	x->sent_us = clock_wall_us(x->desk->gw->clock);
-	if (rc == 0 && request_send(x->request, &err) == 0)
+	if (rc == 0 && request_send(x->request, &err) == 0) {
+		limit_sent(x);
 		return;
+	}
 	AUTO(freep) char *content = notice_error_content(err_ename(err.code), err.text);
 	request_end(x->request, content, JOURNAL_TO_ALL); /* steps again, without its request */
 }
@@ -84,6 +87,7 @@ static void send_now(struct execution *x)
 static void done(struct execution *x)
 {
 	x->done_us = clock_wall_us(x->desk->gw->clock);
+	limit_done(x);
 	x->desk->kernels->count.executions[x->status]++;
 	if (x->running_us > 0 && !x->repeats)
 		costs_add_execution(&x->desk->kernels->count.costs, x);
@@ -178,10 +182,17 @@ static void read_reply(struct execution *x, const struct jmsg *reply)
 	struct outcome outcome;
 	if (!outcome_read(reply, &outcome))
 		return;
-	x->status = outcome.status;
+	x->status = x->timed_out ? EXECUTION_TIMED_OUT : outcome.status;
 	x->execution_count = outcome.execution_count;
 	x->asked_exit = outcome.asks_exit;
-	x->stops_queue = x->status == EXECUTION_ERROR && stop_on_error(x->request->msg);
+	x->stops_queue = outcome.status == EXECUTION_ERROR && stop_on_error(x->request->msg);
+}
+
+void execution_time_up(struct execution *x, const char *content)
+{
+	x->status = EXECUTION_TIMED_OUT;
+	x->stops_queue = stop_on_error(x->request->msg);
+	request_end(x->request, content, JOURNAL_TO_ALL);
 }
 
 /* 0: it has none. */
@@ -213,6 +224,7 @@ void execution_saw(struct execution *x, const struct jmsg *m, uint64_t number)
 {
 	x->last = number;
 	x->output_bytes += m->channel == CHANNEL_IOPUB ? m->frame.len : 0;
+	x->raised = x->raised || (m->channel == CHANNEL_IOPUB && strcmp(m->msg_type, "error") == 0);
 	if (m->channel == CHANNEL_SHELL) {
 		read_reply(x, m);
 		x->peak_bytes = facts_peak(m);

@@ -31,6 +31,7 @@ enum execution_status {
 	EXECUTION_ERROR,
 	EXECUTION_ABORTED,
 	EXECUTION_DIED,
+	EXECUTION_TIMED_OUT,
 	EXECUTION_STATUSES
 };
 
@@ -48,14 +49,19 @@ struct execution {
 	uint64_t output_bytes;	 /* of what the kernel sent for it */
 	unsigned queue_position; /* executions of its lane that were before it when it came */
 	int64_t accepted_us, sent_us, running_us, done_us;
-	int64_t busy_us;     /* of its first sign, by the kernel's clock; 0: not said */
-	int64_t ended_us;    /* by the kernel's clock; 0: it said nothing that can be */
-	bool free_lane;	     /* the queue lets it go */
-	bool silent_kernel;  /* a half was missing and was synthesised */
-	bool stops_queue;    /* it failed, and stop_on_error was not false */
-	bool repeats;	     /* answered as an earlier one was: it is none of its own */
-	bool asked_exit;     /* its reply says that user code ends the kernel */
-	bool reported;	     /* what the kernel learnt of it was told */
+	int64_t busy_us;		/* of its first sign, by the kernel's clock; 0: not said */
+	int64_t ended_us;		/* by the kernel's clock; 0: it said nothing that can be */
+	bool free_lane;			/* the queue lets it go */
+	bool silent_kernel;		/* a half was missing and was synthesised */
+	bool stops_queue;		/* it failed, and stop_on_error was not false */
+	bool repeats;			/* answered as an earlier one was: it is none of its own */
+	bool asked_exit;		/* its reply says that user code ends the kernel */
+	bool reported;			/* what the kernel learnt of it was told */
+	bool timed_out;			/* its deadline came while it ran */
+	bool interrupted;		/* somebody asked for that while it ran */
+	bool raised;			/* the kernel published an error of it */
+	uint64_t limit_ms, deadline_ms; /* 0: it may take as long as it likes */
+	char before[JMSG_ID_MAX]; /* msg_id of the one whose state it began in; "": not known */
 	char *history;	     /* the one that it is recorded in, as scribe.history; NULL before */
 	struct jmsg *report; /* that, until its end is in the journal */
 };
@@ -77,6 +83,8 @@ void execution_saw(struct execution *x, const struct jmsg *m, uint64_t number);
 struct execution *execution_find(const struct desk *d, const char *msg_id);
 /* False if the reply's content is malformed: *ret is not touched. */
 bool outcome_read(const struct jmsg *reply, struct outcome *ret);
+/* It ran out of time, and the kernel cannot answer it: that is said for it. */
+void execution_time_up(struct execution *x, const char *content);
 const char *execution_status_name(enum execution_status status);
 
 #endif

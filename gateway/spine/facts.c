@@ -96,9 +96,10 @@ static void add_facts(
 	uint64_t peak = r->reply ? facts_peak(r->reply) : 0;
 	if (peak > 0)
 		(void)buf_addf(b, ",\"peak_memory_bytes\":%llu", (unsigned long long)peak);
-	if (x->status == EXECUTION_ERROR)
+	if (x->status == EXECUTION_ERROR || x->status == EXECUTION_TIMED_OUT)
 		add_error(b, r->reply);
-	if (x->status == EXECUTION_DIED && x->desk->death.known)
+	bool ended = x->status == EXECUTION_DIED || x->status == EXECUTION_TIMED_OUT;
+	if (ended && x->desk->death.known)
 		add_exit(b, &x->desk->death.how);
 	(void)buf_addf(b, "}");
 }

@@ -8,14 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC UINT64_C(0x37657669766f6370) /* and the layout's version */
+#define MAGIC UINT64_C(0x38657669766f6370) /* and the layout's version */
 #define ALIGN (64u << 10)		   /* of what is mapped: the largest page there is */
 
 /* What an idle kernel uses of it lies in one page: the entries that are used first are the last. */
 struct head {
 	uint8_t before[2048]; /* so that the middle of a page is where entries end */
 	struct live_entry entries[LIVE_ENTRIES];
-	uint64_t magic, last_client, last_order, unkept, restarts, recorded, epoch;
+	uint64_t magic, last_client, last_order, unkept, restarts, recorded, epoch, kills;
 	char acked[CHANNEL_HB][JMSG_ID_MAX];
 	struct live_client clients[LIVE_CLIENTS];
 };
@@ -260,6 +260,8 @@ static struct live_request *take_row(
 	row->client = client;
 	row->first = row->busied = row->replied = row->idled = row->ended = row->noted = 0;
 	row->asks = 0;
+	row->deadline_us = 0;
+	row->is_timed_out = false;
 	row->of = of;
 	row->is_sent = row->is_running = row->is_private = false;
 	row->answer_len = 0;
@@ -399,6 +401,17 @@ void live_restarts(struct live *l, bool restarts)
 bool live_is_restarting(const struct live *l)
 {
 	return l && l->map->restarts != 0;
+}
+
+void live_kills(struct live *l, bool kills)
+{
+	if (l)
+		l->map->kills = kills;
+}
+
+bool live_is_killed(const struct live *l)
+{
+	return l && l->map->kills != 0;
 }
 
 void live_recorded(struct live *l, uint64_t number)

@@ -37,13 +37,15 @@ struct live_request {
 	uint32_t len;
 	uint8_t is_sent, is_slim, is_running; /* 0 or not: what a damaged file holds is no bool */
 	uint8_t is_private;		      /* what we answered was for its client alone */
+	uint8_t is_timed_out;		      /* its deadline came */
 	uint32_t answer_len; /* of our reply's content, which is behind frame[len] */
 	uint64_t busied;
 	uint64_t
 		noted; /* number of the entry that ends its stretch for history; 0: there is none */
-	uint64_t ended; /* by us: number of the last that we said for it; 0: not so */
-	uint64_t asks;	/* hash of the input_request that its cell waits at; 0: it asked nothing */
-	uint64_t of;	/* the row is an input_reply, to the request of that order; 0: a request */
+	uint64_t ended;	     /* by us: number of the last that we said for it; 0: not so */
+	int64_t deadline_us; /* by the wall clock; 0: it may take as long as it likes */
+	uint64_t asks; /* hash of the input_request that its cell waits at; 0: it asked nothing */
+	uint64_t of;   /* the row is an input_reply, to the request of that order; 0: a request */
 	/* Without content, if is_slim. The last, so that a small one uses one page of the row. */
 	uint8_t frame[LIVE_REQUEST_BYTES];
 };
@@ -106,5 +108,8 @@ void live_wipe(struct live *l);
 void live_epoch(struct live *l, uint64_t epoch);
 uint64_t live_epoch_of(const struct live *l);
 bool live_is_restarting(const struct live *l);
+/* A kernel is killed since a cell's time is up: what follows is to be carried out likewise. */
+void live_kills(struct live *l, bool kills);
+bool live_is_killed(const struct live *l);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "gateway/base/json_tree.h"
 #include "gateway/spine/desk.h"
+#include "gateway/spine/limits.h"
 
 struct look {
 	struct desk *desk; /* NULL: it went */
@@ -20,6 +21,8 @@ static const char *text_of(const cJSON *o, const char *key)
 static void take(struct desk *d, const cJSON *way)
 {
 	struct scribe *s = &d->scribe;
+	const char *msg_id = text_of(cJSON_GetObjectItemCaseSensitive(way, "node"), "msg_id");
+	limit_stands(d, msg_id);
 	const cJSON *node = cJSON_GetObjectItemCaseSensitive(way, "node");
 	const cJSON *version = cJSON_GetObjectItemCaseSensitive(way, "state_version");
 	const char *id = text_of(node, "id"), *branch = text_of(way, "branch");

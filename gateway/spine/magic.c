@@ -289,7 +289,7 @@ void magic_ask(void *desk, int64_t id, const char *what, const char *about)
 	else if (strcmp(what, "checkout") == 0 && *about)
 		look(d, id, WISH_GO, about);
 	else if (strcmp(what, "undo") == 0)
-		look(d, id, WISH_GO, "HEAD~1"); /* this cell is no node yet */
+		look(d, id, WISH_GO, HISTORY_BEFORE); /* this cell is no node yet */
 	else if (strcmp(what, "release") == 0)
 		release(d, id);
 	else if (strcmp(what, "status") == 0)

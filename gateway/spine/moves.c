@@ -7,6 +7,7 @@
 #include "gateway/base/json.h"
 #include "gateway/base/json_tree.h"
 #include "gateway/spine/desk.h"
+#include "gateway/spine/limits.h"
 #include "gateway/spine/move_text.h"
 #include "gateway/spine/notice.h"
 
@@ -124,23 +125,27 @@ static void tell(struct move *m, const char *text)
 		(void)desk_post(d, said, JOURNAL_TO_ALL, &number); /* closes by itself */
 }
 
+static void tell_refused(struct move *m, const struct err *err)
+{
+	char text[sizeof err->text + 64];
+	(void)snprintf(text, sizeof text, "Not gone back: %s\n", err->text); /* fits */
+	if (m->asker)
+		tell(m, text);
+}
+
 /* Nothing has moved. */
 static void fail(struct move *m, const struct err *err)
 {
 	struct desk *d = m->desk;
 	struct err shown = *err;
 	bool died = m->died;
-	char text[sizeof err->text + 64];
 	log_info(&d->log, "not_moved state=%s reason=\"%s\"", sm_name(&m->sm), err->text);
 	timer_stop(d->gw->clock, &m->timer);
 	sm_move(&m->sm, MOVE_OVER);
 	d->move = NULL;
-	if (m->asker) {
-		if (err->code == E_PARTIAL && m->way)
-			move_add_rebuild(&shown, m->way);
-		(void)snprintf(text, sizeof text, "Not gone back: %s\n", shown.text); /* fits */
-		tell(m, text);
-	}
+	if (err->code == E_PARTIAL && m->way)
+		move_add_rebuild(&shown, m->way);
+	tell_refused(m, &shown);
 	answer_failed(m, err);
 	m->desk = NULL;
 	move_free(m);
@@ -150,16 +155,20 @@ static void fail(struct move *m, const struct err *err)
 		desk_open(d);
 }
 
+static void filed_free(struct filed *f)
+{
+	jmsg_unref(f->asker);
+	free(f->node);
+	free(f);
+}
+
 void move_cancel(struct desk *d, const char *why)
 {
 	struct move *m = TAKE(d->move);
 	struct filed *f = TAKE(d->filed);
 	struct err err;
-	if (f) {
-		jmsg_unref(f->asker);
-		free(f->node);
-		free(f);
-	}
+	if (f)
+		filed_free(f);
 	if (!m)
 		return;
 	timer_stop(d->gw->clock, &m->timer);
@@ -204,6 +213,7 @@ static void on_switch(void *data)
 	timer_stop(d->gw->clock, &d->exit_timer);
 	acks_forget(d);
 	desk_new_epoch(d);
+	limit_stands(d, m->park->msg_id);
 	scribe_moved(d, &m->to);
 }
 
@@ -466,7 +476,7 @@ static int may_begin(const struct desk *d, const struct move_order *order, struc
 		return err_set(err, E_NOT_FOUND, "nothing is recorded here: `record` is off");
 	if (!d->kernel || d->ending)
 		return err_set(err, E_GONE, "the kernel is ended");
-	if (d->move || d->filed)
+	if (d->move || d->filed || limit_ends_line(d))
 		return err_set(err, E_BUSY, "the kernel is on its way to another node already");
 	if (!list_empty(&d->waiters) || d->adopting ||
 		(!d->dead && kernel_state(d->kernel) == KERNEL_STARTING))
@@ -476,17 +486,17 @@ static int may_begin(const struct desk *d, const struct move_order *order, struc
 	return 0;
 }
 
-static struct move *move_new(struct desk *d, const struct move_order *order, struct jmsg *asker)
+static struct move *move_new(struct desk *d, const struct move_order *order)
 {
 	struct move *m = xcalloc(1, sizeof *m);
 	sm_init(&m->sm, "move", states, MOVE_STATES, MOVE_WAITS, &d->log);
 	timer_init(&m->timer, on_timer);
 	m->desk = d;
-	m->node = xstrdup(order->node ? order->node : "HEAD~1");
+	m->node = xstrdup(order->node ? order->node : HISTORY_BEFORE);
 	m->branch = order->branch && *order->branch ? xstrdup(order->branch) : NULL;
 	m->known_version = order->state_version;
 	m->accept = order->accept;
-	m->asker = asker;
+	m->asker = order->asker ? jmsg_ref(order->asker) : NULL;
 	m->began_ms = clock_now_ms(d->gw->clock);
 	return m;
 }
@@ -523,13 +533,15 @@ void desk_checkout(struct desk *d, const struct move_order *order,
 	void (*cb)(void *data, const struct cJSON *answer, const struct err *err), void *data)
 {
 	struct err err;
+	struct move *m = move_new(d, order);
 	if (may_begin(d, order, &err) == 0) {
-		struct move *m = move_new(d, order, NULL);
 		m->cb = cb;
 		m->data = data;
 		begin(m);
 		return;
 	}
+	tell_refused(m, &err);
+	move_free(m);
 	struct refused *r = xcalloc(1, sizeof *r);
 	r->err = err;
 	r->cb = cb;
@@ -568,18 +580,17 @@ void move_cell_over(struct desk *d, const struct request *r)
 		timer_start(d->gw->clock, &d->move->timer, 0);
 	if (!f || f->asker != r->msg || d->ending || d->leaving)
 		return;
-	const struct move_order order = {
-		.node = f->node, .state_version = -1, .accept = FIDELITY_PARTIAL};
+	const struct move_order order = {.node = f->node,
+		.state_version = -1,
+		.accept = FIDELITY_PARTIAL,
+		.asker = f->asker};
 	d->filed = NULL;
-	struct move *m = move_new(d, &order, f->asker);
+	struct move *m = move_new(d, &order);
 	if (may_begin(d, &order, &err) == 0) {
 		begin(m);
 	} else {
-		char text[sizeof err.text + 64];
-		(void)snprintf(text, sizeof text, "Not gone back: %s\n", err.text); /* fits */
-		tell(m, text);
+		tell_refused(m, &err);
 		move_free(m);
 	}
-	free(f->node);
-	free(f);
+	filed_free(f);
 }

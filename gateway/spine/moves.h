@@ -15,6 +15,7 @@ struct move_order {
 	int64_t state_version; /* that the caller knows; negative: any */
 	enum fidelity accept;  /* the least that will do */
 	bool interrupt;	       /* a cell that runs is ended */
+	struct jmsg *asker;    /* on whose page it is told, refusals too; NULL: on all of them */
 };
 
 /* cb from the loop, once. answer, borrowed: {node, branch, state_version, restored_by, report,

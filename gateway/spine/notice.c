@@ -96,22 +96,36 @@ struct jmsg *notice_stream_message(
 	return make(CHANNEL_IOPUB, "stream", d->session, parent, (const char *)b.data);
 }
 
-void notice_text(struct desk *d, uint64_t to, const char *format, ...)
+PRINTF(4, 0)
+static void say(
+	struct desk *d, uint64_t to, const struct jmsg *parent, const char *format, va_list args)
 {
 	char text[1024];
-	va_list args;
-	va_start(args, format);
 	int len = vsnprintf(text, sizeof text - 1, format, args); /* cut, never overrun */
-	va_end(args);
 	size_t end = len < 0 ? 0 : (size_t)len;
 	if (end > sizeof text - 2)
 		end = sizeof text - 2;
 	text[end] = '\n';
 	text[end + 1] = '\0';
-	struct execution *x = queue_running(&d->queue);
-	const struct jmsg *parent = x ? x->request->msg : NULL;
 	AUTO(jmsg_unrefp) struct jmsg *m = notice_stream_message(d, parent, text);
 	post_or_close(d, m, to);
+}
+
+void notice_text(struct desk *d, uint64_t to, const char *format, ...)
+{
+	struct execution *x = queue_running(&d->queue);
+	va_list args;
+	va_start(args, format);
+	say(d, to, x ? x->request->msg : NULL, format, args);
+	va_end(args);
+}
+
+void notice_about(struct desk *d, const struct jmsg *parent, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	say(d, JOURNAL_TO_ALL, parent, format, args);
+	va_end(args);
 }
 
 /* "execute_request" -> "execute_reply". */

@@ -20,6 +20,9 @@ void notice_break(struct desk *d, const char *state, uint64_t to);
 void notice_restart(struct desk *d);
 /* A line on stderr, its parent the running request if there is one. */
 PRINTF(3, 4) void notice_text(struct desk *d, uint64_t to, const char *format, ...);
+/* The same to all, about that request; parent NULL: about none. */
+PRINTF(3, 4)
+void notice_about(struct desk *d, const struct jmsg *parent, const char *format, ...);
 /* Answers `request` on its channel with that content. ret_reply: NULL, or gets the answer, which
  * the caller unrefs; NULL if it could not be made. */
 void notice_reply(struct desk *d, const struct jmsg *request, const char *content, uint64_t to,

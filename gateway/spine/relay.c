@@ -8,6 +8,7 @@
 #include "gateway/spine/blank.h"
 #include "gateway/spine/desk.h"
 #include "gateway/spine/input.h"
+#include "gateway/spine/limits.h"
 #include "gateway/spine/notice.h"
 #include "gateway/spine/split.h"
 
@@ -242,6 +243,8 @@ static void take_request(struct desk *d, uint64_t client, struct jmsg *m)
 	}
 	if (strcmp(m->msg_type, "shutdown_request") == 0)
 		watch_shutdown(d, m);
+	if (strcmp(m->msg_type, "interrupt_request") == 0)
+		limit_interrupted(d);
 	if (m->channel == CHANNEL_CONTROL)
 		control_send(r);
 	else if (strcmp(m->msg_type, "kernel_info_request") == 0 && info_is_kept(d))
@@ -394,6 +397,8 @@ static void from_iopub(struct desk *d, struct jmsg *m)
 	if (is_status && (said == SAID_NONSENSE || is_stale(d, r, m)))
 		to = JOURNAL_TO_NOBODY;
 	(void)past_receiver(d->past, m, &to); /* it was judged before */
+	if (r && r->x && said == SAID_IDLE && to == JOURNAL_TO_ALL)
+		limit_tells(r->x);
 	if (!post_iopub(d, m, to, &number))
 		number = journal_next(d->journal) - 1;
 	if (r)

@@ -13,6 +13,7 @@
 #include "gateway/spine/desk.h"
 #include "gateway/spine/input.h"
 #include "gateway/spine/journal_file.h"
+#include "gateway/spine/limits.h"
 #include "gateway/spine/look.h"
 #include "gateway/spine/notice.h"
 #include "gateway/spine/relay.h"
@@ -264,6 +265,10 @@ static void adopted(struct desk *d, const cJSON *row, uint64_t last, bool lost)
 		say_lost(d);
 	else if (d->dead)
 		requests_abort(d, true);
+	if (d->adopting)
+		limit_restore(d);
+	else
+		live_kills(d->live, false);
 	survive_record(d);
 }
 
@@ -414,6 +419,7 @@ void survive_settled(struct desk *d)
 	send_again(d);
 	answer_again(d);
 	relay_repeats(d);
+	limit_look(d);
 	d->open = true;
 	queue_open(d);
 	log_info(&d->log, "kernel_adopted");

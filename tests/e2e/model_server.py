@@ -14,12 +14,14 @@ class Answer:
 
     raw: the body as it is; endless: a block of bytes, again and again; status with endless: its
     body has no end; stall: "before" or "amid" the answer nothing comes any more; cut: it ends
-    amid, "reset" by a RST; old: `stream_options` are refused."""
+    amid, "reset" by a RST; old: `stream_options` are refused; before: called before it is given."""
 
     def __init__(self, text="", *, status=200, streams=True, cut=False, tool=None, error=None,
-                 piece=7, endless=None, raw=None, stall=None, usage=None, old=False, finish="stop"):
+                 piece=7, endless=None, raw=None, stall=None, usage=None, old=False, finish="stop",
+                 before=None):
         self.text, self.status, self.streams, self.cut = text, status, streams, cut
         self.tool, self.error, self.piece, self.endless = tool, error, piece, endless
+        self.before = before
         self.raw, self.stall, self.usage, self.old, self.finish = raw, stall, usage, old, finish
 
 
@@ -67,6 +69,8 @@ class ModelServer:
         self.keys.append(call.headers.get("Authorization"))
         self.gate.wait(60)
         answer = self.answers.pop(0) if self.answers else Answer(status=500)
+        if answer.before:
+            answer.before()
         if answer.old and "stream_options" in body:
             self.answers.insert(0, answer)
             answer = Answer(status=400)

@@ -60,8 +60,8 @@ def test_the_scene(server, model, conversation):
     model.will_say(code(FIRST), code(SECOND), "Together they are three.")
     found = events(server, conversation, "Add up the values, and draw them.")
     assert names(found) == ["message.start", "text.delta", "code", "execution.start", "output",
-                            "execution.end", "repair", "text.delta", "code", "execution.start",
-                            "output", "execution.end", "text.delta", "message.end"]
+                            "execution.end", "repair", "text.delta", "code", "notice",
+                            "execution.start", "output", "execution.end", "text.delta", "message.end"]
     failed, good = records(server, found)
     assert failed["status"] == "error" and failed["error"]["ename"] == "KeyError"
     assert good["status"] == "ok" and good["repair_of"] == failed["id"] and good["attempt"] == 2

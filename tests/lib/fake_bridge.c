@@ -39,6 +39,11 @@ struct kernel {
 	size_t first, last;
 	struct kernel_revival revival; /* under way if cb is set */
 	int64_t released;
+	unsigned kills;
+	struct {
+		void (*cb)(void *data, const struct err *left); /* NULL: nobody asks */
+		void *data;
+	} look;
 };
 
 struct deferred {
@@ -223,21 +228,7 @@ const char *fake_kernel_answer(const struct kernel *k, int64_t id)
 
 /* ---- parks ---- */
 
-void fake_kernel_parks(struct kernel *k, int64_t park, const char *msg_id, const char *text)
-{
-	k->watcher.on_parked(
-		k->watcher.data, msg_id, park, (struct bytes){(const uint8_t *)text, strlen(text)});
-}
-
-void fake_kernel_unparks(struct kernel *k, int64_t park)
-{
-	k->watcher.on_unparked(k->watcher.data, park, "thinned");
-}
-
-void fake_kernel_not_parked(struct kernel *k, const char *msg_id, const char *reason)
-{
-	k->watcher.on_not_parked(k->watcher.data, msg_id, reason);
-}
+#include "tests/lib/fake_parks.h"
 
 void kernel_revive(struct kernel *k, const struct kernel_revival *revival)
 {
@@ -256,8 +247,19 @@ int64_t fake_kernel_revives(const struct kernel *k)
 	return k->revival.cb ? k->revival.park : 0;
 }
 
+static void look_cancel(struct kernel *k)
+{
+	if (!k->look.cb)
+		return;
+	struct deferred *d = defer(k, k->look.data);
+	d->cb = k->look.cb;
+	d->code = E_DEAD;
+	k->look.cb = NULL;
+}
+
 static void revival_cancel(struct kernel *k)
 {
+	look_cancel(k);
 	if (!k->revival.cb)
 		return;
 	struct deferred *d = defer(k, k->revival.data);

@@ -54,6 +54,12 @@ int64_t fake_kernel_revives(const struct kernel *k);
 void fake_kernel_proves(struct kernel *k, const char *text);
 void fake_kernel_not_revived(struct kernel *k, int code);
 int64_t fake_kernel_released(const struct kernel *k);
+/* How often it was killed: the test says when it dies of it. Then whether it is looked for, and
+ * what is left of it; NULL: nothing. With something its place goes, if it is
+ * there still. */
+unsigned fake_kernel_kills(const struct kernel *k);
+bool fake_kernel_is_looked_for(const struct kernel *k);
+void fake_kernel_looked(struct kernel *k, const char *left);
 void fake_kernel_notice(struct kernel *k, const char *text);
 void fake_kernel_die(struct kernel *k, int cause, int code, const char *text);
 

@@ -38,7 +38,7 @@ bool fake_engine_step(struct fake_engine *e)
 
 /* ---- what the engine says, later ---- */
 
-enum saying { SAY_WARM, SAY_GONE, SAY_STARTED, SAY_HANDED, SAY_EXIT, SAY_REMOVED };
+enum saying { SAY_WARM, SAY_GONE, SAY_STARTED, SAY_HANDED, SAY_EXIT, SAY_LOOKED, SAY_REMOVED };
 
 struct word {
 	struct list link; /* in the engine's words */
@@ -49,6 +49,7 @@ struct word {
 	struct endpoints endpoints;
 	struct line_exit exit;
 	void (*cb)(void *data);
+	void (*looked)(void *data, const struct err *left);
 	void *data;
 };
 
@@ -57,6 +58,16 @@ static void on_removed(struct word *w)
 	w->slot->engine->removed++;
 	w->cb(w->data);
 	free(w->slot);
+}
+
+static void tell_looked(const struct word *w)
+{
+	const char *left = w->slot->engine->stays;
+	struct err err;
+
+	if (left)
+		err_set(&err, E_BUSY, "%s", left);
+	w->looked(w->data, left ? &err : NULL);
 }
 
 static void on_word(struct timer *t)
@@ -76,6 +87,8 @@ static void on_word(struct timer *t)
 		watcher->on_gone(watcher->data, &w->exit, &err);
 	else if (w->saying == SAY_STARTED)
 		watcher->on_started(watcher->data, w->line, &w->endpoints, 4711);
+	else if (w->saying == SAY_LOOKED)
+		tell_looked(w);
 	else if (w->saying == SAY_HANDED)
 		watcher->on_handed_over(watcher->data, w->line);
 	else
@@ -401,6 +414,24 @@ static int fake_revive(
 	return 0;
 }
 
+static int fake_look(struct slot *slot, unsigned line,
+	void (*cb)(void *data, const struct err *left), void *data, struct err *err)
+{
+	struct fake_engine *e = engine_of(slot);
+	struct word *w;
+
+	(void)line;
+	e->looks++;
+	if (faulty(e, err))
+		return E_ENGINE;
+	if (e->hangs_look)
+		return 0;
+	w = say(CONTAINER_OF(slot, struct fake_slot, slot), SAY_LOOKED);
+	w->looked = cb;
+	w->data = data;
+	return 0;
+}
+
 static void fake_release(struct slot *slot, int64_t park)
 {
 	engine_of(slot)->released = park;
@@ -498,6 +529,7 @@ static const struct engine_ops fake_ops = {
 	.can_hand_over = fake_can_hand_over,
 	.hand_over = fake_hand_over,
 	.revive = fake_revive,
+	.look = fake_look,
 	.release = fake_release,
 	.limit = fake_limit,
 	.sweep = fake_sweep,

@@ -56,12 +56,15 @@ struct fake_engine {
 	bool no_pool, hangs_hand_over;
 	enum left left;
 	bool keeps_nothing; /* of an older image: replay is refused */
-	/* The nth call of launch, start, signal, kill_line, hand_over, adopt, replay or revive
-	 * fails; counted down, 0: none. */
+	/* The nth call of launch, start, signal, kill_line, hand_over, adopt, replay, revive or
+	 * look fails; counted down, 0: none. */
 	int fault;
 	bool fault_met;
 	unsigned launched, started, killed, signals, removed, limited, handed, adopted, replays;
 	unsigned revived;
+	unsigned looks;
+	const char *stays; /* what a look finds; NULL: nothing */
+	bool hangs_look;
 	int64_t park, released; /* of the last revive and release */
 	/* As the last line was started or handed over. */
 	char kernel_id[40];

@@ -72,6 +72,9 @@ static inline struct fixture *next_gateway(const struct fixture *fx, const char 
 	next->gw.config.auto_restart = fx->gw.config.auto_restart;
 	next->gw.config.journal_memory = fx->gw.config.journal_memory;
 	next->gw.config.journal_disk = fx->gw.config.journal_disk;
+	next->gw.config.time_limit_standard = fx->gw.config.time_limit_standard;
+	fake_clock_advance(
+		next->gw.clock, clock_now_ms(fx->gw.clock) - clock_now_ms(next->gw.clock));
 	copy_folder(fx->folder, next->folder);
 	next->gw.owners = make_owners(next);
 	fake_bridge_survive(next->gw.bridge);

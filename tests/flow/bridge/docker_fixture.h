@@ -34,15 +34,16 @@ struct fixture {
 	struct clock *clock;
 	struct slot *slot;
 	char run[64], folder[96], sockets[96];
-	bool vanished;	/* the container */
-	char text[256]; /* of the answer */
-	int peer;	/* the supervisor's end of ctl */
-	unsigned begin; /* a line to start as soon as it is warm */
+	bool vanished;	 /* the container */
+	char text[1024]; /* of the answer */
+	const char *top; /* what `top` answers; NULL: that there is no such container */
+	int peer;	 /* the supervisor's end of ctl */
+	unsigned begin;	 /* a line to start as soon as it is warm */
 
 	int64_t asked, park;
 	unsigned parked, unparked, not_parked, revived;
 	unsigned asks, reports, warm, started, exits, gone, kept, kept_ends, removed, closed,
-		deleted;
+		deleted, killed;
 	unsigned line;
 	long pid;
 	struct line_exit exit;
@@ -75,7 +76,7 @@ static void on_gone(void *data, const struct line_exit *exit, const struct err *
 static void on_started(void *data, unsigned line, const struct endpoints *endpoints, long pid)
 {
 	struct fixture *fx = data;
-	assert_non_null(strstr(endpoints->address[CHANNEL_SHELL], "/" NAME "/s/shell-1"));
+	assert_non_null(strstr(endpoints->address[CHANNEL_SHELL], "/" NAME "/s/shell-"));
 	fx->started++;
 	fx->line = line;
 	fx->pid = pid;
@@ -184,6 +185,9 @@ static const char *answer(struct canned_http *h, const char *request)
 		return respond(fx, "200 OK", "{\"ApiVersion\":\"1.41\"}");
 	if (strstr(request, "/wait ") && !fx->vanished)
 		return NULL; /* it is answered when the container ends */
+	if (strstr(request, "/top?ps_args=-eo%20pid,ppid,stat ") && fx->top)
+		return respond(fx, "200 OK", fx->top);
+	fx->killed += strstr(request, "/kill ") != NULL;
 	fx->deleted += strncmp(request, "DELETE", 6) == 0;
 	return respond(fx, "404 Not Found", "{\"message\":\"No such container\"}");
 }

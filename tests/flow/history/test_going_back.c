@@ -10,10 +10,11 @@ struct begun {
 	const char *kernel; /* NULL: k1 */
 };
 
-static struct tape *run_at(struct hfix *fx, const char *msg_id, int count, const struct begun *b)
+static struct tape *ran(
+	struct hfix *fx, const char *msg_id, const char *status, int count, const struct begun *b)
 {
 	struct tape *t = tape_new(fx, msg_id, msg_id, FINE);
-	tape_end(t, "ok", count, "");
+	tape_end(t, status, count, "");
 	struct history_run run = {.history_id = HISTORY_A,
 		.name = "walk",
 		.owner = "ada",
@@ -29,6 +30,11 @@ static struct tape *run_at(struct hfix *fx, const char *msg_id, int count, const
 	assert_int_equal(history_record(fx->h, &run, NULL), 0);
 	await_fine(fx, t);
 	return t;
+}
+
+static struct tape *run_at(struct hfix *fx, const char *msg_id, int count, const struct begun *b)
+{
+	return ran(fx, msg_id, "ok", count, b);
 }
 
 /* m1 to m4 on main, in epoch 1. */
@@ -223,6 +229,36 @@ TEST(going_back, head_is_where_the_process_stands)
 	hfix_free(fx);
 }
 
+static void assert_before(struct hfix *fx, const struct begun *stand, const struct tape *node)
+{
+	cJSON *tree = way(fx, HISTORY_BEFORE, stand, "");
+	assert_string_equal(text_at(cJSON_GetObjectItem(tree, "node"), "id"), node->node);
+	cJSON_Delete(tree);
+}
+
+/* What was held behind a cell that failed has changed nothing: the way leads to before that cell.
+ */
+TEST(going_back, undo_is_to_before_the_last_that_ran)
+{
+	struct hfix *fx = hfix_new();
+	struct tape *t[4];
+	const struct begun first = {.epoch = 1};
+	walk(fx, t);
+	assert_before(fx, &first, t[2]);
+	(void)ran(fx, "m5", "error", 5, &first);
+	assert_before(fx, &first, t[3]);
+	(void)ran(fx, "m6", "aborted", 6, &first);
+	(void)ran(fx, "m7", "aborted", 6, &first);
+	assert_before(fx, &first, t[3]);
+	struct begun second = {.at = t[1]->node, .epoch = 2}; /* nothing ran there yet */
+	assert_before(fx, &second, t[0]);
+	struct tape *n = ran(fx, "n1", "timed_out", 3, &second);
+	assert_before(fx, &second, t[1]);
+	(void)ran(fx, "n2", "ok", 4, &second);
+	assert_before(fx, &second, n);
+	hfix_free(fx);
+}
+
 TEST(going_back, nodes_say_how_they_can_come_back)
 {
 	struct hfix *fx = hfix_new();
@@ -255,4 +291,5 @@ RUN(TEST_ROW(going_back, a_new_line_begins_at_the_node_and_the_old_one_keeps_its
 	TEST_ROW(going_back, a_node_that_is_not_of_this_history_is_the_root),
 	TEST_ROW(going_back, the_way_names_what_is_left_and_what_to_run),
 	TEST_ROW(going_back, head_is_where_the_process_stands),
+	TEST_ROW(going_back, undo_is_to_before_the_last_that_ran),
 	TEST_ROW(going_back, nodes_say_how_they_can_come_back))

@@ -140,7 +140,7 @@ TEST(moves_later, an_undo_is_of_what_ran_before_the_cell)
 	struct fixture *fx = with_cells(&p);
 	struct outcome_of o = {0};
 	struct jmsg *m = ask_in_cell(fx, p, "undo");
-	assert_string_equal(fake_histories_asked(fx->gw.histories)->node, "HEAD~1");
+	assert_string_equal(fake_histories_asked(fx->gw.histories)->node, HISTORY_BEFORE);
 	tell_way(fx, "b");
 	cell_ends(fx, m, REPLY_OK);
 	tell_way(fx, "b");

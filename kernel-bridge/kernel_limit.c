@@ -1,0 +1,163 @@
+/* The end of a line whose time is up: killed, then looked for from outside. What the container
+ * itself says of it does not count: its guest may have a hand in that.
+ *
+ *   killed --exited--> (dead) --kernel_look--> looks --nothing left--> over
+ *     |                                        |  ^-- something: again, until the time is up
+ *     +--time is up: the place goes            +--time is up: the place goes
+ */
+#include "kernel-bridge/kernel_limit.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define AGAIN_MS 50
+
+struct ending {
+	struct kernel *kernel;
+	unsigned line;
+	struct timer timer;
+	uint64_t until_ms;
+	void (*cb)(void *data, const struct err *left); /* NULL: nobody asked yet */
+	void *data;
+};
+
+static void on_timer(struct timer *t);
+
+static struct ending *begin(struct kernel *k)
+{
+	struct ending *e = xcalloc(1, sizeof(*e));
+
+	e->kernel = k;
+	e->line = k->line;
+	e->until_ms = clock_now_ms(kernel_clock(k)) + KERNEL_CLEAN_MS;
+	timer_init(&e->timer, on_timer);
+	k->ending = e;
+	return e;
+}
+
+static void ending_free(struct ending *e)
+{
+	timer_stop(kernel_clock(e->kernel), &e->timer);
+	e->kernel->ending = NULL;
+	free(e);
+}
+
+void kernel_limit_cancel(struct kernel *k, int code, const char *why)
+{
+	struct ending *e = k->ending;
+	struct err err;
+
+	if (!e)
+		return;
+	err_set(&err, code, "%s", why);
+	if (e->cb)
+		kernel_answer_later(kernel_clock(k), e->cb, e->data, &err);
+	ending_free(e);
+}
+
+/* ---- killed ---- */
+
+void kernel_kill(struct kernel *k)
+{
+	struct err err;
+
+	if (!k->alive || k->dying || k->wish != WISH_RUN)
+		return; /* its end is on its way */
+	if (k->ending)
+		ending_free(k->ending); /* of a line before, that nobody asked about */
+	begin(k);
+	log_info(&k->log, "kernel_killed line=%u", k->line);
+	if (k->slot->engine->ops->kill_line(k->slot, k->line, &err) < 0)
+		log_warn(&k->log, "kill_failed line=%u why=%s", k->line, err.text);
+	timer_start(kernel_clock(k), &k->ending->timer, KERNEL_CLEAN_MS);
+}
+
+/* Its container is removed as it is told dead. */
+static void give_up(struct kernel *k)
+{
+	struct kernel_death death = {.cause = DEATH_SIGNAL, .code = SIGKILL};
+
+	log_warn(&k->log, "line_not_killed line=%u", k->line);
+	(void)snprintf(death.text, sizeof(death.text), /* short */
+		"the kernel could not be killed within %d ms", KERNEL_CLEAN_MS);
+	k->alive = false;
+	k->slot_gone = true;
+	kernel_dies(k, &death);
+}
+
+/* ---- looked for ---- */
+
+static void finish(struct ending *e, const struct err *left)
+{
+	void (*cb)(void *data, const struct err *left) = e->cb;
+	void *data = e->data;
+
+	ending_free(e);
+	cb(data, left);
+}
+
+static void on_looked(void *data, const struct err *left)
+{
+	struct kernel *k = data;
+	struct ending *e = k->ending;
+	struct err err;
+
+	if (!e || !e->cb)
+		return; /* of one that was given up */
+	if (!left) {
+		finish(e, NULL);
+		return;
+	}
+	if (clock_now_ms(kernel_clock(k)) < e->until_ms) {
+		timer_start(kernel_clock(k), &e->timer, AGAIN_MS);
+		return;
+	}
+	log_warn(&k->log, "line_left_something line=%u what=%s", k->line, left->text);
+	err_set(&err, E_BUSY, "%s", left->text);
+	k->ending = NULL; /* it is no other's business that the place goes */
+	kernel_drop_slot(k);
+	k->ending = e;
+	finish(e, &err);
+}
+
+static void look(struct ending *e)
+{
+	struct kernel *k = e->kernel;
+	const struct engine_ops *ops = k->slot->engine->ops;
+	struct err err;
+	int rc = ops->look ? ops->look(k->slot, k->line, on_looked, k, &err) : 1;
+
+	if (rc == 1)
+		on_looked(k, NULL);
+	else if (rc < 0)
+		on_looked(k, &err);
+}
+
+static void on_timer(struct timer *t)
+{
+	struct ending *e = CONTAINER_OF(t, struct ending, timer);
+
+	if (e->cb)
+		look(e);
+	else if (e->kernel->alive && e->kernel->line == e->line)
+		give_up(e->kernel);
+}
+
+void kernel_look(struct kernel *k, void (*cb)(void *data, const struct err *left), void *data)
+{
+	struct ending *e;
+
+	assert(!k->ending || !k->ending->cb);
+	if (k->ending && k->ending->line != k->line)
+		ending_free(k->ending);
+	e = k->ending ? k->ending : begin(k);
+	e->cb = cb;
+	e->data = data;
+	if (!kernel_is(k, KERNEL_DEAD) || k->wish != WISH_RUN)
+		kernel_limit_cancel(k, E_DEAD, "the kernel is being started or ended");
+	else if (!k->slot || !k->warm || k->slot_gone)
+		kernel_limit_cancel(k, E_GONE, "its container is gone");
+	else
+		timer_start(kernel_clock(k), &e->timer, 0);
+}
