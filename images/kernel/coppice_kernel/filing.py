@@ -21,6 +21,7 @@ SLICE_S = 0.004  # of work before the supervisor looks for something else
 WANT_S = 10.0  # a Change that nobody asks about is given up
 AGAIN_S = 2.0  # likewise one that is told again to a gateway that came back
 WAITING_MAX = 32  # things to do; kernels wait with what they have
+LEDGERS_MAX = 8  # of folders that no line works in any more
 LIST_MAX = 16 << 20  # bytes of a lay's list
 CLAIMS_MAX = 20000  # names that are asked for and not sent
 WORK = "/work"
@@ -175,6 +176,11 @@ class Filing:
         yield
 
     def ledger_of(self, folder):
+        if folder not in self._ledgers and len(self._ledgers) >= LEDGERS_MAX:
+            used = {child.folder for child in self._lines.values()} | {WORK}
+            used |= {lay.ledger.folder for lay in self._lays.values()}
+            # One that is wanted again is told whole.
+            self._ledgers = {f: book for f, book in self._ledgers.items() if f in used}
         return self._ledgers.setdefault(folder, ledger.Ledger(folder))
 
     def forget_line(self, number):
@@ -364,8 +370,8 @@ class Filing:
             return
         if lay.is_ready:
             del self._lays[message["id"]]
-            ends = lay.keep() if message["keep"] else lay.put_back()
-            self._todo.append(Work(lambda: ends, lasts=True))
+            ends = lay.keep if message["keep"] else lay.put_back
+            self._todo.append(Work(ends, lasts=True))
         else:
             lay.given_up = True
             self._waits = False

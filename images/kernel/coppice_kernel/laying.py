@@ -154,7 +154,11 @@ class Lay:
         except Exception as e:  # of ours: as it was is still right
             reason = f"the files could not be laid down: {type(e).__name__}: {e}"[:500]
         if reason:
-            yield from self.put_back()
+            try:
+                yield from self.put_back()
+            except OSError as e:
+                reason += f"; and not all could be put back: {e.strerror}"
+            self.is_over = True
             self.tell(ready=False, reason=reason, last=True)
 
     def _run(self, text):
@@ -325,8 +329,7 @@ class Lay:
     def keep(self):
         """Of one that is ready: from here on it counts. What was replaced goes in steps."""
         self.is_ready = False
-        self._stage.forget_plan()
-        return self._clear()
+        return self._clear(self._stage.forget_plan())
 
     def put_back(self):
         failed = ()
@@ -337,17 +340,16 @@ class Lay:
             yield from self._settle()
             if self.is_ready:
                 self.ledger.told = self._told_before
-            if not failed:
-                self._stage.forget_plan()
+            failed = failed or not self._stage.forget_plan()
         yield from self._clear(not failed)
 
-    def _clear(self, all_of_it=True):
+    def _clear(self, all_of_it):
         if self._stage:
             self._stage.close()
             self._stage = None
+        if self._root is not None:
             if all_of_it:
                 yield from stage.clear(self._root)
-        if self._root is not None:
             os.close(self._root)
             self._root = None
         self.is_ready, self.is_over = False, True

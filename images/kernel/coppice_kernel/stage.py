@@ -142,11 +142,16 @@ class Stage:
         return look.open_parent(self.root, path)
 
     def forget_plan(self):
-        """From now on what lies in the folder is what counts. Comes before anything of the place goes."""
+        """From now on what lies in the folder is what counts. Comes before anything of the place goes.
+        False: that cannot be said, and nothing of it may go."""
         try:
+            os.fchmod(self.place, 0o700)  # the guest may have taken our right to it
             os.unlink(JOURNAL, dir_fd=self.place)
-        except FileNotFoundError:
-            pass
+        except (FileNotFoundError, IsADirectoryError):
+            return True  # there is none, or none of ours
+        except OSError:
+            return False
+        return True
 
 
 def clear(root, name=names.LAY):
@@ -197,9 +202,7 @@ def _recover(root):
     try:
         moves = stage.read_plan()
         failed = (yield from stage.put_back(moves)) if moves else []
-        if not failed:
-            stage.forget_plan()
-        return failed
+        return failed or ([] if stage.forget_plan() else ["its journal cannot be removed"])
     except (ValueError, TypeError):
         return []  # no journal of ours
     finally:

@@ -6,6 +6,8 @@ import base64
 import hashlib
 import json
 
+import pytest
+
 from coppice_kernel.tests.fakegateway import text
 
 LIST = """
@@ -347,6 +349,44 @@ def test_a_cell_waits_until_a_move_is_over(ground):
         assert text(seen, "stdout") == ("{'one'} 300\n" if keep else "{'two'} 300\n")
         if client.metadata["coppice"]["files"] != "same":
             ground.keeper.take(msg_id)
+
+
+MEDDLERS = {
+    "takes rights": "chmod 0 .coppice-lay; chmod 700 .coppice-lay",
+    "removes": "rm -rf .coppice-lay",
+    "moves": "mv .coppice-lay elsewhere; rm -rf elsewhere",
+    "puts in": "mkdir .coppice-lay/journal .coppice-lay/new/0; ln -s /etc .coppice-lay/stash/1",
+    "writes": "echo now > f1; rm -f f2; mkdir f2",
+}
+
+
+@pytest.mark.parametrize("what", MEDDLERS)
+def test_a_guest_that_meddles(ground, what):
+    """With our place, or with what is laid, all the time: it harms itself alone. Every lay is answered, and
+    once it is over files can be laid down again."""
+    client = ground.start()
+    script = f"while [ ! -e stop ]; do {MEDDLERS[what]}; done 2>/dev/null"
+    told(ground, client, "import os, subprocess\nfor n in range(9): open(f'f{n}', 'w').write('one')")
+    one = dict(ground.keeper.now)
+    told(ground, client, "for n in range(9): open(f'f{n}', 'w').write('two')")
+    msg_id, word = cell(ground, client, f"p = subprocess.Popen(['sh', '-c', {script!r}])")
+    if word != "same":
+        ground.keeper.take_all(msg_id)
+    for keep in (True, False, True):
+        ground.gateway.send("scan", line=client.line, id="look")
+        ground.keeper.take_all("look")
+        answer = ground.keeper.lay(ground.cwd, one, keep)
+        assert answer["ready"] or answer["reason"]
+    ask(ground, client, "open('stop', 'w').close(); p.wait(); None")
+    ground.settle()
+    ask(ground, client, "import shutil\nfor n in os.listdir():\n    if n[0] in '.e' and os.path.isdir(n): shutil.rmtree(n)")
+    ask(ground, client, "for n in os.listdir():\n    if os.path.isdir(n): shutil.rmtree(n)")
+    ground.keeper.scan(client.line, "again")
+    answer = ground.keeper.lay(ground.cwd, one, True)
+    assert answer["ready"], answer
+    assert ask(ground, client, "print(sorted((n, open(n).read()) for n in os.listdir() if n[0] == 'f'))") == (
+        f"{[(f'f{n}', 'one') for n in range(9)]}\n"
+    )
 
 
 def begin_lay(ground, state, name):

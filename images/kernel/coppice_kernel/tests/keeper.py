@@ -78,6 +78,15 @@ class Keeper:
         self.contents.update(found)
         return change
 
+    def take_all(self, msg_id):
+        """Likewise, but what cannot be had any more stays away: the folder is being changed."""
+        change = self.hear(msg_id)
+        self.apply(change)
+        names = {n: None for e in change["changed"] for n in names_in(e) if n not in self.contents}
+        found = self.want(msg_id, list(names))
+        self.contents.update({n: content for n, content in found.items() if content is not None})
+        return change
+
     def take_until(self, msg_id):
         """The Changes up to that one."""
         found = []

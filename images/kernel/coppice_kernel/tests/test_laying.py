@@ -289,6 +289,27 @@ def test_each_call_fails_in_turn(folder, monkeypatch, call):
     assert tree(folder) == old
 
 
+def test_given_up_at_each_step_and_put_back(folder):
+    """As when the gateway goes: the steps are left where they are, also of one that is putting back."""
+    scene, first, _, new = states(folder)
+    for count in range(10000):
+        steps, n = scene.steps(first), -1
+        for n, _ in enumerate(steps):
+            if n == count:
+                break
+        steps.close()
+        back = scene.lay.put_back()
+        for _, _ in zip(range(count % 50), back):
+            pass
+        back.close()
+        finished(scene.lay.put_back())
+        assert tree(folder) == new and not os.path.lexists(f"{folder}/{names.LAY}"), count
+        scene.look()
+        if n < count:
+            break
+    assert scene.told[-1]["ready"]
+
+
 # ---- what refuses ----
 
 
