@@ -79,7 +79,11 @@ def test_changes_are_told_and_their_contents_fetched(ground):
     client = ground.start()
     first = told(ground, client, "import os")
     assert first == {"full": True, "changed": [], "removed": [], "lost": []}
-    assert cell(ground, client, "x = 1")[1] == "same"
+    msg_id, word = cell(ground, client, "x = 1")
+    if word == "later":  # on a busy machine the look before took more than 1 ms
+        assert ground.keeper.take(msg_id)["changed"] == []
+    else:
+        assert word == "same"
     change = told(
         ground,
         client,
@@ -230,7 +234,7 @@ def test_a_change_that_nobody_heard(ground):
     told(ground, client, "import os")
     ground.gateway.hang_up()
     msg_id, word = cell(ground, client, "open('b', 'w').write('there'); None")
-    assert word == "changed"
+    assert word in ("changed", "later")
     ground.gateway.accept(reports=True, parks_max=16, files=True)
     # (What was told before may be told again first: the kernel hands over after the idle.)
     changes = ground.keeper.take_until(msg_id)
@@ -521,4 +525,4 @@ def test_a_subshell_and_a_fork_tell_nothing(ground):
     msg_id, word = cell(
         ground, client, "pid = os.fork()\nif pid == 0: open('child', 'w').write('c')\nelse: os.waitpid(pid, 0)"
     )
-    assert word == "changed" and paths(ground.keeper.take(msg_id)) == ["child"]
+    assert word in ("changed", "later") and paths(ground.keeper.take(msg_id)) == ["child"]

@@ -15,6 +15,12 @@ from coppice_kernel import files, look, maps, names
 
 
 @pytest.fixture
+def no_hurry(monkeypatch):
+    """No look takes too long, however busy the machine is."""
+    monkeypatch.setattr(files, "IN_REPLY_S", 1000.0)
+
+
+@pytest.fixture
 def folder():
     path = tempfile.mkdtemp(prefix="coppice-look-", dir="/dev/shm")
     yield path
@@ -167,7 +173,7 @@ print("mapped", flush=True); sys.stdin.read()
 """
 
 
-def test_a_map_of_another_process(folder):
+def test_a_map_of_another_process(folder, no_hurry):
     write(f"{folder}/f", b"xyz")
     other = subprocess.Popen([sys.executable, "-c", MAPS, f"{folder}/f"], stdin=-1, stdout=-1)
     assert other.stdout.readline() == b"mapped\n"
@@ -197,7 +203,7 @@ class FakeDelivery:
         return 0
 
 
-def test_what_a_reply_says(folder):
+def test_what_a_reply_says(folder, no_hurry):
     delivery = FakeDelivery()
     kernel = files.Files(folder, delivery)
     assert kernel.reply("1") == "changed"  # nothing is known yet
@@ -217,7 +223,7 @@ def test_what_a_reply_says(folder):
     assert kernel.reply("6") == "changed"
 
 
-def test_a_long_look_is_made_after_the_idle(folder):
+def test_a_long_look_is_made_after_the_idle(folder, no_hurry):
     delivery = FakeDelivery()
     kernel = files.Files(folder, delivery)
     kernel.reply("1")
@@ -229,7 +235,7 @@ def test_a_long_look_is_made_after_the_idle(folder):
     assert kernel.reply("3") == "same"  # it was short again
 
 
-def test_what_could_not_be_handed_over_is_whole_the_next_time(folder):
+def test_what_could_not_be_handed_over_is_whole_the_next_time(folder, no_hurry):
     delivery = FakeDelivery()
     kernel = files.Files(folder, delivery)
     kernel.reply("1")
