@@ -100,6 +100,10 @@ struct kernel_watcher {
 	void (*on_unparked)(void *data, int64_t park, const char *reason);
 	/* It will not be after that execution. */
 	void (*on_not_parked)(void *data, const char *msg_id, const char *reason);
+	/* What changed in its folder, at most 4 MiB, and a content that was wanted (data NULL: it
+	 * is not to be had): kernel_files.h. A guest's likewise; may be NULL. */
+	void (*on_files)(void *data, const char *msg_id, struct bytes change);
+	void (*on_content)(void *data, const char *name, struct bytes bytes);
 	void *data;
 };
 
@@ -149,6 +153,7 @@ const char *kernel_environment(const struct kernel *k);
 struct cJSON *kernel_report(const struct kernel *k);
 
 /* Parts of it that stand by themselves, and need what is above. */
+#include "kernel-bridge/kernel_files.h"
 #include "kernel-bridge/parks.h"
 #include "kernel-bridge/survival.h"
 

@@ -40,6 +40,8 @@ struct kernel {
 	bool alive;		 /* line was asked for and is not known to have ended */
 	struct list parks;	 /* kernel_revive.c: of the slot */
 	struct revival *revival; /* a line that is to take its place, or NULL */
+	struct laying *laying;	 /* kernel_files.c: of its folder, or NULL */
+	uint64_t place;		 /* number of its container, of all that there were */
 	long pid;
 	char key[SIGN_KEY_SIZE];
 	char routing_id[ROUTING_ID_SIZE];
@@ -83,15 +85,13 @@ struct kernel {
 
 	struct timer interrupt_timer, gate_timer;
 	bool signalled;
-
 	struct list restarts; /* who waits for kernel_restart */
 	bool killed;	      /* the step after being polite */
 	struct timer step_timer, deadline_timer, free_timer;
 	void (*ended)(void *data);
 	void *ended_data;
 
-	uint64_t bad_frames, sent, received, lost;
-	uint64_t lost_told_ms;
+	uint64_t bad_frames, sent, received, lost, lost_told_ms;
 };
 
 static inline struct clock *kernel_clock(const struct kernel *k)
