@@ -420,6 +420,8 @@ struct kernel_watcher desk_watcher(struct desk *d)
 		.on_parked = parks_on_parked,
 		.on_unparked = parks_on_unparked,
 		.on_not_parked = parks_on_not_parked,
+		.on_files = files_on_files,
+		.on_content = files_on_content,
 		.data = d,
 	};
 }
@@ -562,6 +564,7 @@ void desk_end(struct desk *d, const char *reason, void (*cb)(void *data), void *
 		sessions_kernel_gone(d->gw->sessions, d->id);
 	timer_stop(d->gw->clock, &d->exit_timer);
 	move_cancel(d, "the kernel was ended meanwhile");
+	files_give_up(d, "the kernel was ended meanwhile");
 	requests_abort(d, true);
 	if (!d->dead) {
 		if (reason && *reason)
@@ -584,6 +587,7 @@ void desk_leave(struct desk *d, bool left)
 	d->leaving = d->ending = true;
 	timer_stop(d->gw->clock, &d->exit_timer);
 	move_cancel(d, "the gateway is ending");
+	files_give_up(d, "the gateway is ending");
 	requests_forget(d);
 	kernels_unlist(d);
 	/* The door's have gone before; a client of the house holds us until it is told. */

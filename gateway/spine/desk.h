@@ -10,6 +10,7 @@
 #include "gateway/spine/acks.h"
 #include "gateway/spine/cost.h"
 #include "gateway/spine/execution.h"
+#include "gateway/spine/files.h"
 #include "gateway/spine/journal.h"
 #include "gateway/spine/kernels.h"
 #include "gateway/spine/parks.h"
@@ -47,6 +48,7 @@ struct desk {
 	struct queue queue;
 	struct acks acks;
 	struct scribe scribe;
+	struct files files;
 	struct magic *magic; /* a question of the kernel's that is not answered yet, or NULL */
 	struct move *move;   /* on the way to another node, or NULL */
 	struct look *look;   /* what history is asked after an adoption, or NULL */
@@ -95,6 +97,7 @@ struct kernels {
 	struct desk *by_id;
 	struct list desks, unlisted; /* unlisted: on their way out */
 	size_t n_unrecorded;	     /* executions that history does not have yet */
+	size_t files_bytes;	     /* of contents that are on their way into history */
 	size_t n_alive;		     /* desks that are not freed yet, listed or not */
 	struct spine_counters count;
 	struct pool *pool;

@@ -298,6 +298,7 @@ static int adopt(struct kernels *ks, const cJSON *row, const char *id, struct er
 		desk_release(d);
 		return rc;
 	}
+	files_adopted(d);
 	kernels_list_desk(d);
 	adopted(d, row, last, lost);
 	look_ask(d);
@@ -416,5 +417,6 @@ void survive_settled(struct desk *d)
 	relay_repeats(d);
 	d->open = true;
 	queue_open(d);
+	files_ask(d);
 	log_info(&d->log, "kernel_adopted");
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/base/crypto.h"
 #include "gateway/base/list.h"
 
 #define SENT_MAX 20100
@@ -19,7 +20,7 @@ struct bridge {
 	struct list kernels, specs, deferred;
 	struct kernelspec spec;
 	struct fault fault;
-	bool survives, leaves;
+	bool survives, leaves, has_files;
 };
 
 struct kernel {
@@ -39,6 +40,12 @@ struct kernel {
 	size_t first, last;
 	struct kernel_revival revival; /* under way if cb is set */
 	int64_t released;
+	bool has_files;
+	uint64_t place;
+	char wants[4096], scans[UUID_SIZE], given[1024];
+	struct kernel_lay lay; /* under way if on_laid is set */
+	char *lays;
+	const char *lay_ended;
 };
 
 struct deferred {
@@ -104,6 +111,7 @@ static void kernel_free(struct kernel *k)
 		jmsg_unref(k->sent[k->first++]);
 	list_remove(&k->link);
 	free(k->sent);
+	free(k->lays);
 	free(k);
 }
 
@@ -221,91 +229,9 @@ const char *fake_kernel_answer(const struct kernel *k, int64_t id)
 	return k->answered == id ? k->answer : "";
 }
 
-/* ---- parks ---- */
+#include "tests/lib/fake_bridge_parks.h"
 
-void fake_kernel_parks(struct kernel *k, int64_t park, const char *msg_id, const char *text)
-{
-	k->watcher.on_parked(
-		k->watcher.data, msg_id, park, (struct bytes){(const uint8_t *)text, strlen(text)});
-}
-
-void fake_kernel_unparks(struct kernel *k, int64_t park)
-{
-	k->watcher.on_unparked(k->watcher.data, park, "thinned");
-}
-
-void fake_kernel_not_parked(struct kernel *k, const char *msg_id, const char *reason)
-{
-	k->watcher.on_not_parked(k->watcher.data, msg_id, reason);
-}
-
-void kernel_revive(struct kernel *k, const struct kernel_revival *revival)
-{
-	assert(!k->ending && !k->revival.cb);
-	if (fault_hit(k->bridge) || k->state == KERNEL_STARTING) {
-		struct deferred *d = defer(k, revival->data);
-		d->cb = revival->cb;
-		d->code = E_UNAVAILABLE;
-		return;
-	}
-	k->revival = *revival;
-}
-
-int64_t fake_kernel_revives(const struct kernel *k)
-{
-	return k->revival.cb ? k->revival.park : 0;
-}
-
-static void revival_cancel(struct kernel *k)
-{
-	if (!k->revival.cb)
-		return;
-	struct deferred *d = defer(k, k->revival.data);
-	d->cb = k->revival.cb;
-	d->code = E_DEAD;
-	k->revival = (struct kernel_revival){0};
-}
-
-void fake_kernel_not_revived(struct kernel *k, int code)
-{
-	const struct kernel_revival revival = k->revival;
-	struct err err;
-	err_set(&err, code, "it did not stand up");
-	k->revival = (struct kernel_revival){0};
-	revival.cb(revival.data, &err);
-}
-
-void fake_kernel_proves(struct kernel *k, const char *text)
-{
-	const struct kernel_revival revival = k->revival;
-	struct err err;
-	k->revival = (struct kernel_revival){0};
-	if (revival.check(revival.data, (struct bytes){(const uint8_t *)text, strlen(text)}, &err) <
-		0) {
-		revival.cb(revival.data, &err);
-		return;
-	}
-	revival.on_switch(revival.data);
-	while (k->first < k->last)
-		jmsg_unref(k->sent[k->first++]);
-	k->restarts++;
-	(void)snprintf(k->session, sizeof k->session, "kernel-%u", k->restarts + 1);
-	k->state = KERNEL_STARTING;
-	if (k->watcher.on_record)
-		k->watcher.on_record(k->watcher.data);
-	fake_kernel_ready(k);
-	revival.cb(revival.data, NULL);
-}
-
-void kernel_release(struct kernel *k, int64_t park)
-{
-	k->released = park;
-}
-
-int64_t fake_kernel_released(const struct kernel *k)
-{
-	return k->released;
-}
+#include "tests/lib/fake_bridge_files.h"
 
 void fake_kernel_notice(struct kernel *k, const char *text)
 {
@@ -415,6 +341,9 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 	struct kernel *k = xcalloc(1, sizeof *k);
 	k->bridge = b;
 	k->unowned = !start->id;
+	k->has_files = b->has_files;
+	k->place = 1;
+	k->lay_ended = "";
 	if (start->id)
 		(void)snprintf(k->id, sizeof k->id, "%s", start->id);
 	k->watcher = *watcher;
