@@ -145,9 +145,14 @@ static void set_ready(struct carried *c, char *text)
 static void give_up(struct carried *c, const char *why)
 {
 	AUTO(buf_done) struct buf b;
+	char text[REASON_MAX / 4];
+	(void)copy_text(text, sizeof text, why, strlen(why)); /* may be cut */
+	for (char *at = text; *at; at++)
+		if ((unsigned char)*at >= 0x80) /* of a character that was cut, maybe */
+			*at = '?';
 	buf_init(&b, REASON_MAX);
 	(void)buf_addf(&b, ",\"files_reason\":"); /* checked below */
-	(void)buf_add_json_string(&b, why, strlen(why));
+	(void)buf_add_json_string(&b, text, strlen(text));
 	unsync(c->desk);
 	log_info(&c->desk->log, "files_not_carried msg_id=%s reason=\"%s\"", c->msg_id, why);
 	set_ready(c, b.failed ? NULL : (char *)buf_take(&b, NULL));
