@@ -326,6 +326,22 @@ TEST(move_files, a_kill_on_the_way_has_moved_nothing)
 	}
 }
 
+TEST(move_files, the_next_gateway_stands_at_a_node_of_files_too)
+{
+	struct page *p;
+	struct fixture *fx = with_three(&p);
+	struct outcome_of o = {0};
+	struct fixture *next = after_a_kill(fx);
+	char way[2048], *at;
+	(void)snprintf(way, sizeof way, "%s", way_to(next, "b"));
+	at = strstr(way, "\"kind\":\"execution\"");
+	memcpy(at, "\"kind\":    \"files\" ", strlen("\"kind\":\"execution\""));
+	assert_true(fake_histories_tell(next->gw.histories, way));
+	assert_string_equal(next->desk->scribe.node, NODE);
+	next_free(next);
+	done(fx, p, &o);
+}
+
 /* ---- each call fails in turn ---- */
 
 static void move_whole(struct fixture *fx, struct outcome_of *o)
@@ -383,4 +399,5 @@ RUN(TEST_ROW(move_files, the_folder_goes_back_with_the_kernel),
 	TEST_ROW(move_files, a_restart_on_the_way_puts_it_back),
 	TEST_ROW(move_files, the_end_of_the_kernel_on_the_way),
 	TEST_ROW(move_files, a_kill_on_the_way_has_moved_nothing),
+	TEST_ROW(move_files, the_next_gateway_stands_at_a_node_of_files_too),
 	TEST_ROW(move_files, whichever_call_fails_all_of_it_is_there_or_nothing))
