@@ -80,7 +80,7 @@ static bool lately(const struct desk *d, uint64_t when_ms, unsigned within_ms)
 	return when_ms > 0 && clock_now_ms(d->gw->clock) - when_ms <= within_ms;
 }
 
-static void tell_waiters(struct desk *d, const struct err *err)
+void desk_tell_waiters(struct desk *d, const struct err *err)
 {
 	while (!list_empty(&d->waiters)) {
 		struct waiter *w = CONTAINER_OF(d->waiters.next, struct waiter, link);
@@ -117,7 +117,7 @@ static void on_restarted(void *data, const struct err *err)
 			d, JOURNAL_TO_ALL, "The kernel could not be started again: %s", err->text);
 		die(d, err->text);
 	}
-	tell_waiters(d, err);
+	desk_tell_waiters(d, err);
 }
 
 /* Its container is gone: a kernel that is ready takes its place, if there is one. */
@@ -290,7 +290,7 @@ void desk_after_death(struct desk *d)
 	die(d, death.text);
 	struct err err;
 	err_set(&err, E_DEAD, "%s", death.text);
-	tell_waiters(d, &err);
+	desk_tell_waiters(d, &err);
 }
 
 static void on_notice(void *data, const char *text)
@@ -537,63 +537,4 @@ void desk_restart_on(struct desk *d)
 {
 	log_info(&d->log, "kernel_restart by=\"an earlier gateway\"");
 	restart(d);
-}
-
-static void on_ended(void *data)
-{
-	struct desk *d = data;
-	struct err err;
-	d->kernel = NULL;
-	log_info(&d->log, "kernel_ended");
-	err_set(&err, E_GONE, "the kernel was ended");
-	tell_waiters(d, &err);
-	if (d->ended)
-		d->ended(d->ended_data);
-	desk_release(d);
-}
-
-void desk_end(struct desk *d, const char *reason, void (*cb)(void *data), void *data)
-{
-	assert(!d->ending);
-	d->open = false;
-	d->ended = cb;
-	d->ended_data = data;
-	survive_forget(d);
-	kernels_unlist(d);
-	if (d->gw->sessions)
-		sessions_kernel_gone(d->gw->sessions, d->id);
-	timer_stop(d->gw->clock, &d->exit_timer);
-	move_cancel(d, "the kernel was ended meanwhile");
-	files_give_up(d, "the kernel was ended meanwhile");
-	requests_abort(d, true);
-	if (!d->dead) {
-		if (reason && *reason)
-			notice_text(d, JOURNAL_TO_ALL, "%s", reason);
-		notice_break(d, "dead", JOURNAL_TO_ALL);
-		(void)copy_text(d->reason, sizeof d->reason, reason ? reason : "ended",
-			strlen(reason ? reason : "ended")); /* may be cut */
-	}
-	d->ending = true;
-	clients_close(d, JOURNAL_TO_ALL, 1000, "the kernel was ended");
-	kernel_end(d->kernel, on_ended, d);
-}
-
-void desk_leave(struct desk *d, bool left)
-{
-	assert(!d->ending);
-	if (left)
-		d->kernel = NULL;
-	d->open = false;
-	d->leaving = d->ending = true;
-	timer_stop(d->gw->clock, &d->exit_timer);
-	move_cancel(d, "the gateway is ending");
-	files_give_up(d, "the gateway is ending");
-	requests_forget(d);
-	kernels_unlist(d);
-	/* The door's have gone before; a client of the house holds us until it is told. */
-	clients_close(d, JOURNAL_TO_ALL, 1012, "the gateway restarts");
-	if (left)
-		desk_release(d);
-	else
-		kernel_end(d->kernel, on_ended, d);
 }

@@ -119,6 +119,8 @@ int desk_restore(struct kernels *ks, const struct kernels_start *start, const ch
 void desk_new_epoch(struct desk *d);
 /* What follows its death, which was told: a restart, or the end. */
 void desk_after_death(struct desk *d);
+/* Of a restart that somebody asked for: err NULL, it is done. */
+void desk_tell_waiters(struct desk *d, const struct err *err);
 /* Takes messages again, if it can. */
 void desk_open(struct desk *d);
 /* Carries out what the earlier gateway had begun: the kernel that was taken over is restarted. */

@@ -10,6 +10,7 @@
 #include "gateway/spine/facts.h"
 
 #define TELL_MS	    10000u
+#define SETTLE_MS   2000u
 #define CONTENTS_MS 120000u /* 256 MiB at 2 MiB a second */
 #define NOT_IN_TIME "not told in time"
 #define REASON_MAX  2048u
@@ -27,11 +28,14 @@ struct carried {
 };
 
 static void on_scan_late(struct timer *t);
+static void on_settled(struct timer *t);
+static bool are_waiting(const struct files *f);
 
 void files_init(struct desk *d)
 {
 	list_init(&d->files.carried);
 	timer_init(&d->files.scan.patience, on_scan_late);
+	timer_init(&d->files.settling, on_settled);
 }
 
 void files_done(struct desk *d)
@@ -45,7 +49,8 @@ void files_done(struct desk *d)
 
 bool files_are_on(const struct desk *d)
 {
-	return d->gw->histories && d->kernel && !d->ending && kernel_has_files(d->kernel);
+	return d->gw->histories && d->kernel && (!d->ending || d->files.settle) &&
+	       kernel_has_files(d->kernel);
 }
 
 static void unsync(struct desk *d)
@@ -138,6 +143,8 @@ static void set_ready(struct carried *c, char *text)
 		f->now->carried = NULL;
 	timer_stop(c->desk->gw->clock, &c->patience);
 	c->ready = true;
+	if (f->settle && !are_waiting(f))
+		timer_start(c->desk->gw->clock, &f->settling, 0);
 	set_text(c, text);
 	scribe_look_soon(c->desk);
 }
@@ -217,14 +224,37 @@ static bool are_waiting(const struct files *f)
 		if (!CONTAINER_OF(at, struct carried, link)->ready)
 			return true;
 	}
-	return f->now && !f->now->is_whole;
+	return false;
+}
+
+static void on_settled(struct timer *t)
+{
+	struct files *f = CONTAINER_OF(t, struct files, settling);
+	struct desk *d = CONTAINER_OF(f, struct desk, files);
+	void (*cb)(struct desk * d) = TAKE(f->settle);
+	files_give_up(d, "the kernel was ended meanwhile");
+	cb(d);
+}
+
+bool files_settle(struct desk *d, void (*cb)(struct desk *d))
+{
+	struct files *f = &d->files;
+	files_scan_cancel(d);
+	f->settle = cb;
+	if (files_are_on(d) && are_waiting(f)) {
+		timer_start(d->gw->clock, &f->settling, SETTLE_MS);
+		return true;
+	}
+	f->settle = NULL;
+	files_give_up(d, "the kernel was ended meanwhile");
+	return false;
 }
 
 /* Its cell changed nothing, but what it follows on is not what was recorded. */
 static struct carried *carry_all(struct desk *d, const char *msg_id)
 {
 	struct files *f = &d->files;
-	if (f->synced || !f->known || are_waiting(f))
+	if (f->synced || !f->known || are_waiting(f) || (f->now && !f->now->is_whole))
 		return NULL;
 	telling_drop(TAKE(f->now)); /* of one that did not wait for it */
 	cJSON *change = folder_change(&f->folder);

@@ -29,6 +29,8 @@ struct files {
 	struct telling *now;   /* the Change that comes in, or waits for its execution's end */
 	struct list carried;
 	size_t carried_bytes;
+	struct timer settling;
+	void (*settle)(struct desk *d); /* the end that waits, or NULL */
 	struct {
 		char id[UUID_SIZE]; /* "": none is under way */
 		struct timer patience;
@@ -55,6 +57,9 @@ void files_ask(struct desk *d);
 void files_turn(struct desk *d);
 /* What a run carried is not recorded: what the later ones build on is missing. */
 void files_lost(struct desk *d);
+/* The kernel is to be ended. True: what it told of its last cells is on its way; cb from the loop,
+ * once it is there, or not within a moment. */
+bool files_settle(struct desk *d, void (*cb)(struct desk *d));
 /* Nobody tells anything any more. */
 void files_give_up(struct desk *d, const char *why);
 bool files_are_on(const struct desk *d);

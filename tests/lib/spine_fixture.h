@@ -134,7 +134,7 @@ static inline void fixture_free(struct fixture *fx)
 	char path[128];
 	if (!fx->all_ended) /* by the test itself */
 		kernels_end_all(fx->gw.kernels, fixture_all_ended, fx);
-	for (int i = 0; i < 10 && !fx->all_ended; i++) {
+	for (int i = 0; i < 30 && !fx->all_ended; i++) {
 		advance(fx, fx->gw.histories ? 110 : 0);
 		while (fx->gw.histories && fake_histories_waiting(fx->gw.histories) > 0)
 			fake_histories_answer(fx->gw.histories, 0);

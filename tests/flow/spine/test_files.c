@@ -317,13 +317,34 @@ TEST(files, what_waits_to_be_recorded_is_bounded)
 	files_done_with(fx, p);
 }
 
-TEST(files, an_end_waits_for_nothing)
+/* As of a notebook that is run by a program, which ends the kernel with the last reply. */
+TEST(files, an_end_waits_a_moment_for_the_last_cell)
 {
 	struct fixture *fx = with_files();
 	struct page *p = page_open(fx, "s1");
 	runs(fx, p, "a", "changed");
 	page_leave(p, 0);
 	desk_end(fx->desk, NULL, NULL, NULL);
+	settle(fx);
+	assert_int_equal(fake_bridge_kernels(fx->gw.bridge), 1);
+	tells(fx, "a", A_CSV);
+	record_all(fx);
+	assert_int_equal(n_runs(fx), 1);
+	assert_facts(fx, BLOB_A);
+	assert_int_equal(fake_bridge_kernels(fx->gw.bridge), 0);
+	fixture_free(fx);
+}
+
+TEST(files, an_end_waits_a_moment_only)
+{
+	struct fixture *fx = with_files();
+	struct page *p = page_open(fx, "s1");
+	runs(fx, p, "a", "changed");
+	page_leave(p, 0);
+	desk_end(fx->desk, NULL, NULL, NULL);
+	advance(fx, 1999);
+	assert_int_equal(fake_bridge_kernels(fx->gw.bridge), 1);
+	advance(fx, 1);
 	record_all(fx);
 	assert_int_equal(n_runs(fx), 1);
 	assert_facts(fx, "\"files_reason\":\"the kernel was ended meanwhile\"");
@@ -341,6 +362,7 @@ TEST(files, an_end_while_contents_travel_leaves_nothing)
 	fake_kernel_content(fx->kernel, BLOB_A, "of_a");
 	page_leave(p, 0);
 	desk_end(fx->desk, NULL, NULL, NULL);
+	advance(fx, 2000);
 	record_all(fx);
 	assert_int_equal(fx->gw.kernels->files_bytes, 0);
 	assert_facts(fx, "\"files_reason\"");
@@ -419,7 +441,8 @@ RUN(TEST_ROW(files, a_change_goes_with_the_run_that_made_it),
 	TEST_ROW(files, one_that_ends_before_it_is_told_does_not_pass_for_the_next_process),
 	TEST_ROW(files, nobody_waits_for_a_container_that_tells_nothing),
 	TEST_ROW(files, what_waits_to_be_recorded_is_bounded),
-	TEST_ROW(files, an_end_waits_for_nothing),
+	TEST_ROW(files, an_end_waits_a_moment_for_the_last_cell),
+	TEST_ROW(files, an_end_waits_a_moment_only),
 	TEST_ROW(files, an_end_while_contents_travel_leaves_nothing),
 	TEST_ROW(files, a_kill_loses_no_run_and_the_next_one_has_all_of_the_folder),
 	TEST_ROW(files, after_a_kill_nothing_is_said_of_a_folder_that_is_not_known))
