@@ -122,6 +122,16 @@ def test_an_upload_between_cells_is_a_node_of_its_own(server, tmp_path):
         assert printed(c, LOOK) == "{'a.csv': 'two', 'up.csv': 'up'}\n"
 
 
+def test_the_last_cell_of_a_program_that_ends_the_kernel(server, tmp_path):
+    kernel_id = server.start_kernel("python3")
+    with server.open(kernel_id) as c:
+        c.info()
+        assert c.run("open('result.csv', 'w').write('done')").status == "ok"
+        assert server.delete(f"/api/kernels/{kernel_id}").status_code == 204
+    node = executions(recorded(server, kernel_id, 1))[-1]
+    assert shown(cloned(server, kernel_id, tmp_path / "story"), node["id"], "result.csv") == b"done"
+
+
 HOSTILE = r"""
 import os
 os.mkdir(b'.git'); open(b'.git/config', 'w').write('[core]')
