@@ -100,6 +100,10 @@ struct kernel_watcher {
 	void (*on_unparked)(void *data, int64_t park, const char *reason);
 	/* It will not be after that execution. */
 	void (*on_not_parked)(void *data, const char *msg_id, const char *reason);
+	/* What changed in its folder, at most 4 MiB, and a content that was wanted (data NULL: it
+	 * is not to be had): kernel_files.h. A guest's likewise; may be NULL. */
+	void (*on_files)(void *data, const char *msg_id, struct bytes change);
+	void (*on_content)(void *data, const char *name, struct bytes bytes);
 	void *data;
 };
 
@@ -111,8 +115,7 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 int kernel_send(struct kernel *k, const struct jmsg *m, struct err *err);
 /* What the kernel sent there up to this message is kept for good: it may forget it. */
 void kernel_written(struct kernel *k, enum channel channel, const char *msg_id);
-/* To a question of on_ask: "ok" with JSON, or a word with a sentence. Nobody waits for a late one.
- */
+/* To a question of on_ask: "ok" with JSON, or a word with a sentence. A late one is dropped. */
 void kernel_answer(struct kernel *k, int64_t id, const char *status, struct bytes text);
 /* Stops or resumes reading from the kernel (back pressure: what waits then waits in the guest). */
 void kernel_hold(struct kernel *k, bool hold);
@@ -149,6 +152,7 @@ const char *kernel_environment(const struct kernel *k);
 struct cJSON *kernel_report(const struct kernel *k);
 
 /* Parts of it that stand by themselves, and need what is above. */
+#include "kernel-bridge/kernel_files.h"
 #include "kernel-bridge/limits.h"
 #include "kernel-bridge/parks.h"
 #include "kernel-bridge/survival.h"

@@ -33,6 +33,7 @@ struct ctl {
 	bool greeted;
 	long pid, expected; /* 0: whoever comes first */
 	int64_t parks_max;
+	bool takes_files;
 	unsigned bad;
 	struct list queue;
 	size_t n_queue;
@@ -126,6 +127,16 @@ void ctl_expect(struct ctl *c, long pid)
 void ctl_park(struct ctl *c, int64_t max)
 {
 	c->parks_max = max;
+}
+
+void ctl_take_files(struct ctl *c, bool takes)
+{
+	c->takes_files = takes;
+}
+
+bool ctl_has_room(const struct ctl *c)
+{
+	return c->fd >= 0 && c->connected && list_empty(&c->queue);
 }
 
 static void on_closed(uv_handle_t *h)
@@ -330,6 +341,8 @@ static void handle_hello(struct ctl *c, const cJSON *m)
 	(void)cJSON_AddBoolToObject(welcome, "reports", true);		/* or none come */
 	if (c->parks_max > 0)
 		(void)cJSON_AddNumberToObject(welcome, "parks_max", (double)c->parks_max);
+	if (c->takes_files)
+		(void)cJSON_AddBoolToObject(welcome, "files", true);
 	struct err err;
 	if (ctl_send(c, welcome, NULL, 0, &err) < 0) {
 		go_down(c, &err);
@@ -407,4 +420,6 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 	 */
 	if (c->fd >= 0 && (status < 0 || (events & UV_WRITABLE)))
 		watch_connection(c);
+	if ((events & UV_WRITABLE) && c->watcher.on_room && ctl_has_room(c))
+		c->watcher.on_room(c->watcher.data);
 }

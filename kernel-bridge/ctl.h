@@ -26,6 +26,8 @@ struct ctl_watcher {
 	/* The connection has ended; once. E_UNAVAILABLE: the supervisor closed it; E_PROTOCOL: it
 	 * broke the protocol. ctl must still be closed. */
 	void (*on_down)(void *data, const struct err *err);
+	/* All that waited was sent, after something had to wait. May be NULL. */
+	void (*on_room)(void *data);
 	void *data;
 };
 
@@ -37,6 +39,10 @@ int ctl_open(struct uv_loop_s *loop, const struct log *log, int listen_fd,
 void ctl_expect(struct ctl *c, long pid);
 /* How many parks the supervisor is told to keep at most; 0: none. */
 void ctl_park(struct ctl *c, int64_t max);
+/* The supervisor is told that the gateway takes what it tells of files. */
+void ctl_take_files(struct ctl *c, bool takes);
+/* Connected, and nothing waits: for who has much to send. */
+bool ctl_has_room(const struct ctl *c);
 /* The watcher hears nothing more. */
 void ctl_close(struct ctl *c, void (*closed)(void *data), void *data);
 /* Sends a message (ctl_message_new and its fields; taken over) with descriptors, which are closed

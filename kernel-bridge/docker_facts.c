@@ -1,5 +1,5 @@
 /* What the engine says of itself, for status and doctor; and the kernelspecs that it can run. */
-#include "kernel-bridge/engine_docker.h"
+#include "kernel-bridge/docker_facts.h"
 
 #include <cjson/cJSON.h>
 #include <limits.h>

@@ -2,6 +2,7 @@
  * binds its sockets in a small tmpfs of the container. What it puts there is untrusted: a name is
  * opened without following links, must be a socket, and is connected to by descriptor. */
 #include "kernel-bridge/docker_foreign.h"
+#include "kernel-bridge/docker_facts.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>

@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 
 #include "kernel-bridge/docker_create.h"
+#include "kernel-bridge/docker_facts.h"
+#include "kernel-bridge/docker_files.h"
 #include "kernel-bridge/docker_foreign.h"
 #include "kernel-bridge/docker_look.h"
 
@@ -165,6 +167,7 @@ static void on_up(void *data, long pid, const struct cJSON *hello)
 	s->pid = pid;
 	s->keeps = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(hello, "lines"));
 	s->hands = ctl_bool(hello, "hands_over");
+	docker_files_up(s, hello);
 	run_slot_unlink(&s->dir, "ctl");
 	log_info(&s->log, "supervisor_up pid=%ld image=%s python=%s", pid,
 		ctl_text(hello, "image", ""), ctl_text(hello, "python", ""));
@@ -186,12 +189,18 @@ void docker_slot_warm(struct docker_slot *s)
 
 static int on_message(void *data, enum ctl_type type, const struct cJSON *message, struct err *err)
 {
-	return docker_line_message(data, type, message, err);
+	return docker_files_are_meant(type) ? docker_files_message(data, type, message, err)
+					    : docker_line_message(data, type, message, err);
 }
 
 static void on_down(void *data, const struct err *err)
 {
 	docker_slot_gone(data, err);
+}
+
+static void on_room(void *data)
+{
+	docker_files_go_on(data);
 }
 
 static void on_launch_deadline(struct timer *t)
@@ -377,17 +386,19 @@ int docker_slot_listen(struct docker_slot *s, struct err *err)
 		.on_up = on_up,
 		.on_message = on_message,
 		.on_down = on_down,
+		.on_room = on_room,
 		.data = s,
 	};
 	/* A uid of the container needs leave to connect; the folder above lets nobody else come. */
 	int rc = run_slot_listen(&s->dir, "ctl", SOCK_SEQPACKET, 0666, &fd, err);
 	if (rc == 0)
 		rc = ctl_open(s->docker->env.loop, &s->log, fd, &watcher, &s->ctl, err);
-	if (rc == 0)
-		ctl_park(s->ctl, s->docker->env.config->parks);
-	if (rc == 0)
-		s->docker->open_ctls++;
-	return rc;
+	if (rc < 0)
+		return rc;
+	ctl_park(s->ctl, s->docker->env.config->parks);
+	ctl_take_files(s->ctl, docker_files_taken(s->docker));
+	s->docker->open_ctls++;
+	return 0;
 }
 
 const struct config_spec *docker_spec_find(const struct config *config, const char *name)
@@ -543,6 +554,7 @@ static const struct engine_ops docker_ops = {
 	.revive = docker_line_revive,
 	.look = docker_look,
 	.release = docker_park_release,
+	.files = &docker_files_ops,
 	.limit = docker_limit,
 	.sweep = docker_sweep,
 	.environment = docker_environment,

@@ -71,6 +71,7 @@ struct docker_slot {
 	unsigned adopts; /* line that an earlier gateway had, until it is known to live */
 	struct docker_kept kept;
 	struct docker_look *look;	/* docker_look.c, or NULL */
+	struct docker_files *files;	/* docker_files.c: NULL where nothing is told of any */
 	char wait_tag;			/* its address names the wait call */
 	struct docker_foreign *foreign; /* docker_foreign.c: NULL for slots with a supervisor */
 	void (*removed)(void *data);	/* NULL once it was called */
@@ -148,13 +149,5 @@ void docker_slot_close_ctl(struct docker_slot *s);
 void docker_maybe_closed(struct docker *d);
 void docker_sweep(struct engine *e, void (*cb)(void *data), void *data);
 void docker_sweep_drop(struct docker *d);
-
-/* docker_facts.c */
-void docker_facts_ask(struct docker *d);
-struct cJSON *docker_report(const struct engine *e);
-/* Of which image the slot's container was made, in its own time. */
-void docker_slot_ask_image(struct docker_slot *s);
-const char *docker_environment(const struct slot *slot);
-int docker_specs(struct engine *e, struct list *specs, struct err *err);
 
 #endif

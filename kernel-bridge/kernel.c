@@ -1,5 +1,6 @@
 /* The life of one kernel: its slot, its lines, its state, what is sent to it. */
 #include "kernel-bridge/kernel_adopt.h"
+#include "kernel-bridge/kernel_folder.h"
 #include "kernel-bridge/kernel_interrupt.h"
 #include "kernel-bridge/kernel_launch.h"
 #include "kernel-bridge/kernel_limit.h"
@@ -235,6 +236,7 @@ struct slot_watcher kernel_slot_watcher(struct kernel *k)
 		.on_unparked = kernel_on_unparked,
 		.on_not_parked = kernel_on_not_parked,
 		.on_revived = kernel_on_revived,
+		.files = &kernel_files_watcher,
 		.data = k,
 	};
 }
@@ -257,6 +259,7 @@ void kernel_drop_slot(struct kernel *k)
 
 	kernel_revival_cancel(k, E_GONE, "the kernel's container is gone");
 	kernel_limit_cancel(k, E_GONE, "its container is gone");
+	kernel_laying_lost(k);
 	kernel_parks_drop(k);
 	slot = TAKE(k->slot);
 	k->warm = k->slot_gone = k->alive = false;
@@ -305,6 +308,7 @@ void kernel_free(struct kernel *k)
 	assert(!k->slot && !k->channels && k->n_removing == 0 && list_empty(&k->restarts));
 	assert(!k->revival);
 	kernel_limit_cancel(k, E_DEAD, "the kernel is ended");
+	kernel_laying_drop(k);
 	for (size_t i = 0; i < ARRAY_LEN(timers); i++)
 		timer_stop(kernel_clock(k), timers[i]);
 	kernel_drop_kept(k);

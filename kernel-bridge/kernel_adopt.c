@@ -117,6 +117,7 @@ int kernel_adopt(struct bridge *b, const struct kernel_start *start, const struc
 	if (rc < 0)
 		return rc;
 	k = kernel_new(b, start, env, watcher);
+	k->place = ++b->n_places;
 	rc = read_row(k, row, err);
 	if (rc == 0)
 		rc = take_slot(k, row, err);

@@ -41,6 +41,8 @@ struct kernel {
 	struct list parks;	 /* kernel_revive.c: of the slot */
 	struct revival *revival; /* a line that is to take its place, or NULL */
 	struct ending *ending;	 /* kernel_limit.c: its line is killed, or NULL */
+	struct laying *laying;	 /* kernel_files.c: of its folder, or NULL */
+	uint64_t place;		 /* number of its container, of all that there were */
 	long pid;
 	char key[SIGN_KEY_SIZE];
 	char routing_id[ROUTING_ID_SIZE];
@@ -76,15 +78,13 @@ struct kernel {
 	unsigned handed;   /* the line that was begun unowned and is not any more; 0: none */
 	enum kernel_handing handing;
 
-	bool dying; /* the line ended; what it sent before is still being read */
+	bool signalled, dying; /* dying: it ended; what it sent before is still being read */
 	struct kernel_death death;
 	uint64_t dying_until_ms;
 	struct timer quiet_timer, beat_timer, fail_timer;
 	unsigned missed_beats;
 
 	struct timer interrupt_timer, gate_timer;
-	bool signalled;
-
 	struct list restarts; /* who waits for kernel_restart */
 	bool killed;	      /* the step after being polite */
 	struct timer step_timer, deadline_timer, free_timer;

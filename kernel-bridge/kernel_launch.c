@@ -55,6 +55,7 @@ static void wait_in_order(struct kernel *k)
 int kernel_launch(struct kernel *k, struct err *err)
 {
 	k->line = k->last_line = 0;
+	k->place = ++k->bridge->n_places;
 	k->warm = k->slot_gone = k->limited = false;
 	if (is_free(k->bridge))
 		return launch_now(k, err);

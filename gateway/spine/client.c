@@ -11,6 +11,8 @@
 #include "gateway/spine/notice.h"
 #include "gateway/spine/relay.h"
 
+#define GONE_MAX 64u /* clients that are kept without a socket */
+
 struct client {
 	struct list link; /* desk's clients; the gone ones in order of their going */
 	struct desk *desk;

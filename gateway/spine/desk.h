@@ -10,6 +10,7 @@
 #include "gateway/spine/acks.h"
 #include "gateway/spine/cost.h"
 #include "gateway/spine/execution.h"
+#include "gateway/spine/files.h"
 #include "gateway/spine/journal.h"
 #include "gateway/spine/kernels.h"
 #include "gateway/spine/parks.h"
@@ -20,14 +21,6 @@
 #include "gateway/spine/request.h"
 #include "gateway/spine/scribe.h"
 #include "gateway/spine/waiting.h"
-
-#define GONE_MAX	     64u    /* clients that are kept without a socket */
-#define EXECUTIONS_KEPT	     32u    /* finished ones, for the admin view */
-#define STABLE_MS	     60000u /* alive so long: earlier deaths are forgotten */
-#define SHUTDOWN_EXPECTED_MS 30000u
-#define EXIT_EXPECTED_MS     10000u
-#define REATTACH_MS	     2000u /* who asked for a restart comes back with a new socket by then */
-#define EXIT_HOLD_MS	     2000u
 
 struct waiter {
 	struct list link;
@@ -47,6 +40,7 @@ struct desk {
 	struct queue queue;
 	struct acks acks;
 	struct scribe scribe;
+	struct files files;
 	struct magic *magic; /* a question of the kernel's that is not answered yet, or NULL */
 	struct move *move;   /* on the way to another node, or NULL */
 	struct look *look;   /* what history is asked after an adoption, or NULL */
@@ -98,6 +92,7 @@ struct kernels {
 	struct desk *by_id;
 	struct list desks, unlisted; /* unlisted: on their way out */
 	size_t n_unrecorded;	     /* executions that history does not have yet */
+	size_t files_bytes;	     /* of contents that are on their way into history */
 	size_t n_alive;		     /* desks that are not freed yet, listed or not */
 	struct spine_counters count;
 	struct pool *pool;

@@ -6,6 +6,10 @@
 #include "gateway/spine/moves.h"
 #include "gateway/spine/notice.h"
 
+#define STABLE_MS	     60000u /* alive so long: earlier deaths are forgotten */
+#define SHUTDOWN_EXPECTED_MS 30000u
+#define EXIT_EXPECTED_MS     10000u
+
 static bool lately(const struct desk *d, uint64_t when_ms, unsigned within_ms)
 {
 	return when_ms > 0 && clock_now_ms(d->gw->clock) - when_ms <= within_ms;

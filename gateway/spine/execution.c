@@ -8,6 +8,8 @@
 #include "gateway/spine/limits.h"
 #include "gateway/spine/notice.h"
 
+#define EXECUTIONS_KEPT 32u /* finished ones, for the admin view */
+
 static const struct sm_state states[EXECUTION_STATES] = {
 	[EXECUTION_ACCEPTED] = {"accepted", TO(EXECUTION_QUEUED)},
 	[EXECUTION_QUEUED] = {"queued", TO(EXECUTION_SENT) | TO(EXECUTION_DONE)},

@@ -36,21 +36,39 @@ static void add_error(struct buf *b, const struct jmsg *reply)
 	}
 }
 
-/* Our own kernels say it in the reply's metadata, so that it is there for each cell of a burst. */
+/* Our own kernels say such things in the reply's metadata, so that they are there for each cell of
+ * a burst. */
+static struct bytes said_by(const struct jmsg *reply, const char *key)
+{
+	struct json_want ours = {.key = "coppice"}, want = {.key = key};
+	if (json_scan(reply->part[PART_METADATA], &ours, 1, NULL) != 0 ||
+		!json_is_object(ours.value) || json_scan(ours.value, &want, 1, NULL) != 0)
+		return (struct bytes){0};
+	return want.value;
+}
+
 uint64_t facts_peak(const struct jmsg *reply)
 {
-	struct json_want ours = {.key = "coppice"}, peak = {.key = "peak_bytes"};
+	const struct bytes peak = said_by(reply, "peak_bytes");
 	uint64_t bytes = 0;
-	if (json_scan(reply->part[PART_METADATA], &ours, 1, NULL) != 0 ||
-		!json_is_object(ours.value) || json_scan(ours.value, &peak, 1, NULL) != 0 ||
-		peak.value.len > PEAK_DIGITS)
+	if (peak.len > PEAK_DIGITS)
 		return 0;
-	for (size_t i = 0; i < peak.value.len; i++) {
-		if (!isdigit(peak.value.data[i]))
+	for (size_t i = 0; i < peak.len; i++) {
+		if (!isdigit(peak.data[i]))
 			return 0;
-		bytes = 10 * bytes + (uint64_t)(peak.value.data[i] - '0');
+		bytes = 10 * bytes + (uint64_t)(peak.data[i] - '0');
 	}
 	return bytes;
+}
+
+enum facts_files facts_files(const struct jmsg *reply)
+{
+	struct bytes said = said_by(reply, "files");
+	if (bytes_equal(said, "\"same\""))
+		return FACTS_FILES_SAME;
+	return bytes_equal(said, "\"changed\"") || bytes_equal(said, "\"later\"")
+		       ? FACTS_FILES_CHANGED
+		       : FACTS_FILES_UNSAID;
 }
 
 static void add_history(struct buf *b, const char *history)
@@ -115,6 +133,20 @@ struct jmsg *facts_end(const struct execution *x, const char *environment, struc
 	if (buf_check(&b, "facts", err) == 0)
 		(void)jmsg_make(CHANNEL_HB, SCRIBE_END, x->desk->session, x->request->msg,
 			(const char *)b.data, &m, err); /* NULL then: told by the caller */
+	return m;
+}
+
+struct jmsg *facts_folder(const struct desk *d, struct err *err)
+{
+	AUTO(buf_done) struct buf b;
+	struct jmsg *m = NULL;
+	buf_init(&b, FACTS_MAX);
+	(void)buf_addf(&b, "{\"done_us\":%lld", (long long)clock_wall_us(d->gw->clock));
+	add_history(&b, d->scribe.history);
+	(void)buf_addf(&b, "}");
+	if (buf_check(&b, "facts", err) == 0)
+		(void)jmsg_make(CHANNEL_HB, SCRIBE_FILES, d->session, NULL, (const char *)b.data,
+			&m, err); /* NULL then: told by the caller */
 	return m;
 }
 

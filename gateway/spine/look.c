@@ -26,7 +26,8 @@ static void take(struct desk *d, const cJSON *way)
 	const cJSON *node = cJSON_GetObjectItemCaseSensitive(way, "node");
 	const cJSON *version = cJSON_GetObjectItemCaseSensitive(way, "state_version");
 	const char *id = text_of(node, "id"), *branch = text_of(way, "branch");
-	if (s->node[0] || strcmp(text_of(node, "kind"), "execution") != 0)
+	const char *kind = text_of(node, "kind");
+	if (s->node[0] || (strcmp(kind, "execution") != 0 && strcmp(kind, "files") != 0))
 		return;
 	(void)copy_text(s->node, sizeof s->node, id, strlen(id)); /* fits, as the branch does */
 	(void)copy_text(s->branch, sizeof s->branch, branch, strlen(branch));

@@ -1,4 +1,4 @@
-#include "gateway/spine/moves.h"
+#include "gateway/spine/move_internal.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -6,46 +6,25 @@
 
 #include "gateway/base/json.h"
 #include "gateway/base/json_tree.h"
-#include "gateway/spine/desk.h"
 #include "gateway/spine/limits.h"
 #include "gateway/spine/move_text.h"
 #include "gateway/spine/notice.h"
 
 #define INTERRUPT_MS 10000u
 #define RECORD_MS    3000u
+#define FILES_MS     10000u /* more: what a record waits for at most */
 #define PARKED_MAX   (64u << 10)
-
-/*
- *   waits --no cell runs--> records --all is recorded--> asks --the way--> revives --switched--+
- *     |                        |                           |                  |                v
- *     +-- too late, refused, partial, stale, the kernel is ended: nothing moved ---------->  over
- */
-enum move_state { MOVE_WAITS, MOVE_RECORDS, MOVE_ASKS, MOVE_REVIVES, MOVE_OVER, MOVE_STATES };
 
 static const struct sm_state states[MOVE_STATES] = {
 	[MOVE_WAITS] = {"waits", TO(MOVE_RECORDS) | TO(MOVE_OVER)},
 	[MOVE_RECORDS] = {"records", TO(MOVE_ASKS) | TO(MOVE_OVER)},
-	[MOVE_ASKS] = {"asks", TO(MOVE_REVIVES) | TO(MOVE_OVER)},
+	[MOVE_ASKS] = {"asks",
+		TO(MOVE_SCANS) | TO(MOVE_FETCHES) | TO(MOVE_REVIVES) | TO(MOVE_OVER)},
+	[MOVE_SCANS] = {"scans", TO(MOVE_RECORDS) | TO(MOVE_FETCHES) | TO(MOVE_OVER)},
+	[MOVE_FETCHES] = {"fetches", TO(MOVE_LAYS) | TO(MOVE_REVIVES) | TO(MOVE_OVER)},
+	[MOVE_LAYS] = {"lays", TO(MOVE_REVIVES) | TO(MOVE_OVER)},
 	[MOVE_REVIVES] = {"revives", TO(MOVE_OVER)},
 	[MOVE_OVER] = {"over", 0},
-};
-
-struct move {
-	struct sm sm;
-	struct desk *desk; /* NULL: it was let go of; freed once nobody calls back any more */
-	struct timer timer;
-	char *node, *branch;
-	int64_t known_version;
-	enum fidelity accept;
-	struct jmsg *asker; /* the cell that asked for it, or NULL */
-	uint64_t began_ms;
-	bool expects; /* history or the bridge will call back */
-	bool died;    /* the kernel, on the way; what follows from it waits */
-	cJSON *way, *report;
-	struct parked *park; /* a copy: it may be gone meanwhile */
-	struct stand_at to;
-	void (*cb)(void *data, const struct cJSON *answer, const struct err *err);
-	void *data;
 };
 
 struct filed {
@@ -73,23 +52,14 @@ static struct bytes bytes_of(const char *text)
 
 /* ---- the end ---- */
 
-static void park_free(struct parked *p)
+void move_free(struct move *m)
 {
-	if (!p)
-		return;
-	free(p->msg_id);
-	free(p->text);
-	free(p);
-}
-
-static void move_free(struct move *m)
-{
-	if (m->expects)
+	if (m->expects > 0)
 		return; /* its last callback does */
 	jmsg_unref(m->asker);
-	cJSON_Delete(m->way);
-	cJSON_Delete(m->report);
-	park_free(m->park);
+	way_drop(m);
+	cJSON_Delete(m->entries);
+	cJSON_Delete(m->needs);
 	free(m->node);
 	free(m->branch);
 	free(m);
@@ -133,14 +103,14 @@ static void tell_refused(struct move *m, const struct err *err)
 		tell(m, text);
 }
 
-/* Nothing has moved. */
-static void fail(struct move *m, const struct err *err)
+void move_fail(struct move *m, const struct err *err)
 {
 	struct desk *d = m->desk;
 	struct err shown = *err;
 	bool died = m->died;
 	log_info(&d->log, "not_moved state=%s reason=\"%s\"", sm_name(&m->sm), err->text);
 	timer_stop(d->gw->clock, &m->timer);
+	move_files_end(m, false);
 	sm_move(&m->sm, MOVE_OVER);
 	d->move = NULL;
 	if (err->code == E_PARTIAL && m->way)
@@ -172,6 +142,7 @@ void move_cancel(struct desk *d, const char *why)
 	if (!m)
 		return;
 	timer_stop(d->gw->clock, &m->timer);
+	move_files_end(m, false);
 	sm_move(&m->sm, MOVE_OVER);
 	m->desk = NULL;
 	err_set(&err, E_GONE, "%s", why);
@@ -188,7 +159,7 @@ static int check(void *data, struct bytes text, struct err *err)
 	if (!m->desk)
 		return err_set(err, E_GONE, "nobody waits for it");
 	report_add_lost(m->report, text);
-	if (!move_same_folder(bytes_of(m->park->text), text)) {
+	if (!m->laid && !move_same_folder(bytes_of(m->park->text), text)) {
 		report_lower(m->report, FIDELITY_PARTIAL);
 		report_note(m->report,
 			"Files of the working folder are not as they were: they stay as they are "
@@ -215,6 +186,8 @@ static void on_switch(void *data)
 	desk_new_epoch(d);
 	limit_stands(d, m->park->msg_id);
 	scribe_moved(d, &m->to);
+	if (m->laid)
+		files_laid(d, m->entries);
 }
 
 static void succeed(struct move *m)
@@ -232,6 +205,7 @@ static void succeed(struct move *m)
 	move_notice(&text, m->way, told);
 	if (!text.failed)
 		tell(m, (const char *)text.data);
+	move_files_end(m, true);
 	log_info(&d->log, "moved node=%.8s branch=%s ms=%.0f", m->to.node, m->to.branch, ms);
 	sm_move(&m->sm, MOVE_OVER);
 	d->move = NULL;
@@ -254,13 +228,13 @@ static void refuse(struct move *m, const struct err *cause)
 		err_set(&err, E_PARTIAL, "%s; its code can be run again: see the report",
 			cause->text);
 	}
-	fail(m, &err);
+	move_fail(m, &err);
 }
 
 static void on_revived(void *data, const struct err *err)
 {
 	struct move *m = data;
-	m->expects = false;
+	m->expects--;
 	if (!m->desk)
 		move_free(m);
 	else if (err)
@@ -269,109 +243,40 @@ static void on_revived(void *data, const struct err *err)
 		succeed(m);
 }
 
-static void revive(struct move *m)
+void move_revive(struct move *m)
 {
 	const struct kernel_revival revival = {.park = m->park->park,
 		.check = check,
 		.on_switch = on_switch,
 		.cb = on_revived,
 		.data = m};
-	m->expects = true;
+	m->expects++;
 	sm_move(&m->sm, MOVE_REVIVES);
 	kernel_revive(m->desk->kernel, &revival);
 }
 
 /* ---- asks ---- */
 
-static struct parked *park_copy(const struct parked *p)
-{
-	struct parked *copy = xcalloc(1, sizeof *copy);
-	*copy = *p;
-	copy->msg_id = xstrdup(p->msg_id);
-	copy->text = xstrdup(p->text);
-	return copy;
-}
-
-/* E_PARTIAL: nothing of it is kept but the code; ret_report tells. */
-static int find_park(struct desk *d, const cJSON *way, const struct parked **ret,
-	cJSON **ret_report, struct err *err)
-{
-	const cJSON *node = cJSON_GetObjectItemCaseSensitive(way, "node");
-	const char *msg_id = text_of(node, "msg_id");
-	bool ours = strcmp(text_of(node, "kernel_id"), d->id) == 0;
-	const char *why = parks_refusal(&d->parks, msg_id);
-	*ret = ours && *msg_id ? parks_find(&d->parks, msg_id) : NULL;
-	if (*ret)
-		return 0;
-	if (strcmp(text_of(node, "kind"), "root") == 0)
-		why = "it is the beginning: a restart of the kernel leads there";
-	else if (!ours)
-		why = "another kernel ran it";
-	else if (!why)
-		why = "no process that stood there is parked";
-	*ret_report = move_code_only(way, why);
-	return err_set(
-		err, E_PARTIAL, "%.12s cannot be gone back to, %s", text_of(node, "id"), why);
-}
-
-static int set_target(struct move *m)
-{
-	struct desk *d = m->desk;
-	const cJSON *branch = cJSON_GetObjectItemCaseSensitive(m->way, "branch");
-	const cJSON *goes_on = cJSON_GetObjectItemCaseSensitive(m->way, "goes_on");
-	const char *id = text_of(cJSON_GetObjectItemCaseSensitive(m->way, "node"), "id");
-	const char *name =
-		m->branch && !cJSON_IsTrue(goes_on) ? m->branch : cJSON_GetStringValue(branch);
-	m->to.version = d->scribe.state_version + 1;
-	return name && copy_text(m->to.node, sizeof m->to.node, id, strlen(id)) &&
-			       copy_text(m->to.branch, sizeof m->to.branch, name, strlen(name))
-		       ? 0
-		       : E_INVALID;
-}
-
-static int look_at_way(struct move *m, struct err *err)
-{
-	struct desk *d = m->desk;
-	const cJSON *version = cJSON_GetObjectItemCaseSensitive(m->way, "state_version");
-	const struct parked *park = NULL;
-	uint64_t recorded = cJSON_IsNumber(version) ? (uint64_t)version->valuedouble : 0;
-	if (d->scribe.state_version < recorded) /* an earlier gateway's */
-		d->scribe.state_version = recorded;
-	if (m->known_version >= 0 && (uint64_t)m->known_version != d->scribe.state_version)
-		return err_set(err, E_STALE, "the kernel has moved on: its state_version is %llu",
-			(unsigned long long)d->scribe.state_version);
-	int rc = find_park(d, m->way, &park, &m->report, err);
-	if (rc != 0)
-		return rc;
-	if (set_target(m) != 0)
-		return err_set(err, E_INVALID, "what history answered makes no sense");
-	m->park = park_copy(park);
-	m->report = report_new(FIDELITY_EXACT);
-	report_add_lost(m->report, bytes_of(m->park->text));
-	if (report_fidelity(m->report) > m->accept)
-		return err_set(err, E_PARTIAL, "less than %s would come back: see the report",
-			fidelity_name(m->accept));
-	return 0;
-}
-
 static void on_way(void *data, int status, struct bytes json, const struct err *failure)
 {
 	struct move *m = data;
 	struct err err;
-	m->expects = false;
+	m->expects--;
 	if (!m->desk) {
 		move_free(m);
 		return;
 	}
 	if (status != 0) {
-		fail(m, failure);
+		move_fail(m, failure);
 		return;
 	}
 	m->way = json_parse(json, NULL, &err);
-	if (!m->way || look_at_way(m, &err) != 0)
-		fail(m, &err);
+	if (!m->way || way_look(m, &err) != 0)
+		move_fail(m, &err);
+	else if (files_are_on(m->desk))
+		move_files(m);
 	else
-		revive(m);
+		move_revive(m);
 }
 
 static void ask(struct move *m)
@@ -390,24 +295,40 @@ static void ask(struct move *m)
 		.at = d->at.node,
 		.parked = parked.data ? (const char *)parked.data : "",
 	};
-	m->expects = true;
+	m->expects++;
 	sm_move(&m->sm, MOVE_ASKS);
 	history_ask(d->gw->histories, &q, on_way, m);
 }
 
 /* ---- waits, records ---- */
 
+static void wait_for_records(struct move *m)
+{
+	struct desk *d = m->desk;
+	sm_move(&m->sm, MOVE_RECORDS);
+	timer_start(d->gw->clock, &m->timer, RECORD_MS + (files_are_on(d) ? FILES_MS : 0));
+}
+
 static void step(struct move *m)
 {
 	struct desk *d = m->desk;
-	if (m->sm.state == MOVE_WAITS && !queue_busy(&d->queue)) {
-		sm_move(&m->sm, MOVE_RECORDS);
-		timer_start(d->gw->clock, &m->timer, RECORD_MS);
-	}
+	if (m->sm.state == MOVE_WAITS && !queue_busy(&d->queue))
+		wait_for_records(m);
 	if (m->sm.state != MOVE_RECORDS || d->scribe.n > 0)
 		return;
 	timer_stop(d->gw->clock, &m->timer);
 	ask(m);
+}
+
+/* By its id from now on: a name like HEAD~1 would lead elsewhere, since HEAD moves. */
+void move_record(struct move *m)
+{
+	free(m->node);
+	m->node = xstrdup(text_of(cJSON_GetObjectItemCaseSensitive(m->way, "node"), "id"));
+	m->known_version = -1;
+	way_drop(m);
+	wait_for_records(m);
+	step(m);
 }
 
 static void on_timer(struct timer *t)
@@ -421,10 +342,14 @@ static void on_timer(struct timer *t)
 	}
 	if (m->sm.state == MOVE_WAITS)
 		err_set(&err, E_BUSY, "the cell that runs does not obey the interrupt");
+	else if (m->sm.state == MOVE_LAYS)
+		err_set(&err, E_TIMEOUT,
+			"the kernel's container did not lay down the files in time; they are as "
+			"they were");
 	else
 		err_set(&err, E_UNAVAILABLE, "what ran before is not recorded yet%s%.200s",
 			*trouble ? ": " : "", trouble);
-	fail(m, &err);
+	move_fail(m, &err);
 }
 
 void move_look(struct desk *d)
@@ -561,7 +486,7 @@ int move_file(struct desk *d, const struct cJSON *way, struct err *err)
 		return err_set(err, E_INVALID, "that is asked in a cell, while it runs");
 	if (d->move || d->filed)
 		return err_set(err, E_BUSY, "the kernel is on its way to another node already");
-	int rc = find_park(d, way, &park, &report, err);
+	int rc = way_find_park(d, way, &park, &report, err);
 	if (rc != 0) {
 		move_add_rebuild(err, way);
 		return rc;

@@ -8,9 +8,10 @@
 #include "gateway/base/json.h"
 #include "gateway/spine/desk.h"
 #include "gateway/spine/facts.h"
-#include "gateway/spine/journal_scan.h"
+#include "gateway/spine/files.h"
 #include "gateway/spine/magic.h"
 #include "gateway/spine/moves.h"
+#include "gateway/spine/scribe_source.h"
 #include "gateway/spine/survive.h"
 
 #define AGAIN_MS 5000u
@@ -24,9 +25,10 @@ struct range {
 	uint64_t ended_ms;  /* 0: in an earlier gateway */
 	struct stand_at at; /* of that process */
 	bool is_out;
-	char *msg_id;	/* of its request */
-	bool is_report; /* one entry: what was learnt of an execution after its end */
-	char *history;	/* scribe.history as it was, NULL for "" */
+	char *msg_id;	       /* of its request */
+	struct carried *files; /* what it has to say of the folder, or NULL */
+	bool is_report;	       /* one entry: what was learnt of an execution after its end */
+	char *history;	       /* scribe.history as it was, NULL for "" */
 };
 
 static void on_again(struct timer *t);
@@ -34,6 +36,7 @@ static void on_again(struct timer *t);
 void scribe_init(struct desk *d)
 {
 	list_init(&d->scribe.ranges);
+	files_init(d);
 	timer_init(&d->scribe.again, on_again);
 }
 
@@ -42,6 +45,7 @@ static void drop(struct desk *d, struct range *range)
 	list_remove(&range->link);
 	d->scribe.n--;
 	d->kernels->n_unrecorded--;
+	carried_free(range->files);
 	free(range->msg_id);
 	free(range->history);
 	free(range);
@@ -54,6 +58,7 @@ void scribe_done(struct desk *d)
 	LIST_EACH_SAFE (at, &d->scribe.ranges)
 		drop(d, CONTAINER_OF(at, struct range, link));
 	forgotten_done(&d->scribe.forgotten);
+	files_done(d);
 }
 
 static bool is_on(const struct desk *d)
@@ -81,6 +86,7 @@ void scribe_continue(struct desk *d, const char *history)
 {
 	struct scribe *s = &d->scribe;
 	s->history[0] = s->history_id[0] = '\0';
+	files_turn(d);
 	if (history)
 		(void)copy_text(
 			s->history, sizeof s->history, history, strlen(history)); /* was checked */
@@ -195,6 +201,27 @@ void scribe_look_soon(struct desk *d)
 		timer_start(d->gw->clock, &d->scribe.again, 0);
 }
 
+static void end_range(struct range *range, struct request *r)
+{
+	range->ended_ms = clock_now_ms(range->desk->gw->clock);
+	range->files = files_carry(r);
+}
+
+bool scribe_add_files(struct desk *d, struct carried *c)
+{
+	struct err err;
+	uint64_t number = 0;
+	AUTO(jmsg_unrefp) struct jmsg *m = facts_folder(d, &err);
+	if (m)
+		number = keep(d, m);
+	if (number == 0)
+		return false;
+	add_range(d, number, number, d->scribe.history, m->msg_id)->files = c;
+	if (number <= journal_written(d->journal)) /* as below */
+		scribe_look_soon(d);
+	return true;
+}
+
 uint64_t scribe_ends(struct request *r)
 {
 	struct execution *x = r->x;
@@ -209,8 +236,7 @@ uint64_t scribe_ends(struct request *r)
 	uint64_t last = 0;
 	AUTO(jmsg_unrefp) struct jmsg *m = facts_end(x, environment_of(d), &err);
 	if (m && journal_append(d->journal, m, JOURNAL_TO_NOBODY, &last, &err) == 0)
-		add_range(d, x->first, last, x->history, x->msg_id)->ended_ms =
-			clock_now_ms(d->gw->clock);
+		end_range(add_range(d, x->first, last, x->history, x->msg_id), r);
 	else
 		log_error(&d->log, "not_recorded error=\"%s\"", err.text);
 	if (last > 0 && x->report)
@@ -247,25 +273,13 @@ void scribe_report(void *desk, const char *msg_id, struct bytes text)
 
 /* ---- to the recorder ---- */
 
-static int next_frame(void *data, struct bytes *ret_frame, struct err *err)
-{
-	struct scanned found;
-	int rc = journal_scan_next(data, &found, err);
-	if (rc == 1)
-		*ret_frame = found.frame;
-	return rc;
-}
-
-static void close_scan(void *data)
-{
-	journal_scan_free(data);
-}
-
 static void lose(struct desk *d, struct range *range, const char *why)
 {
 	log_error(&d->log, "not_recorded first=%llu last=%llu report=%d error=\"%s\"",
 		(unsigned long long)range->first, (unsigned long long)range->last, range->is_report,
 		why);
+	if (range->files)
+		files_lost(d);
 	if (!range->is_report) {
 		(void)copy_text(d->scribe.trouble, sizeof d->scribe.trouble, why, strlen(why));
 		d->kernels->count.not_recorded++;
@@ -294,9 +308,7 @@ static bool hand_over(struct desk *d, struct range *range)
 		.at = range->at.node,
 		.branch = range->at.branch,
 		.after_version = range->at.version,
-		.source = {.next = next_frame,
-			.close = close_scan,
-			.data = journal_scan_new(&stretch)},
+		.source = scribe_source(&stretch, range->files ? carried_text(range->files) : ""),
 		.data = range,
 	};
 	if (history_record(d->gw->histories, &run, &err) != 0) {
@@ -319,7 +331,7 @@ static void go_on(struct desk *d)
 		if (range->is_out)
 			continue;
 		if (s->n_out == OUT_MAX || range->last > journal_written(d->journal) ||
-			!hand_over(d, range))
+			(range->files && !carried_is_ready(range->files)) || !hand_over(d, range))
 			return;
 	}
 }

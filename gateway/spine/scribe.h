@@ -12,6 +12,7 @@
 #include "kernel-bridge/bridge.h"
 
 struct cJSON;
+struct carried;
 struct desk;
 struct execution;
 struct request;
@@ -20,6 +21,7 @@ struct request;
 #define HISTORY_NAME_SIZE 256
 #define SCRIBE_END	  "coppice_execution" /* type of the entry that ends a stretch */
 #define SCRIBE_REPORT	  "coppice_report"    /* and of a stretch of one entry */
+#define SCRIBE_FILES	  "coppice_files"     /* likewise: a run that nobody asked for */
 
 /* Where a process of a kernel began. */
 struct stand_at {
@@ -62,6 +64,9 @@ uint64_t scribe_ends(struct request *r);
 /* kernel_watcher.on_report. The kernel learnt something of that execution: recorded after it, once.
  * Text of a guest. */
 void scribe_report(void *desk, const char *msg_id, struct bytes text);
+/* The folder changed while no cell ran: a run of its own, which carries that. Takes c if it is
+ * true. */
+bool scribe_add_files(struct desk *d, struct carried *c);
 /* The journal's file has more than before. */
 void scribe_written(struct desk *d);
 /* It has no disk any more: what is not in the file is lost, which is told. */

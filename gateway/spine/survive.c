@@ -303,6 +303,7 @@ static int adopt(struct kernels *ks, const cJSON *row, const char *id, struct er
 		desk_release(d);
 		return rc;
 	}
+	files_adopted(d);
 	kernels_list_desk(d);
 	adopted(d, row, last, lost);
 	look_ask(d);
@@ -422,5 +423,6 @@ void survive_settled(struct desk *d)
 	limit_look(d);
 	d->open = true;
 	queue_open(d);
+	files_ask(d);
 	log_info(&d->log, "kernel_adopted");
 }

@@ -143,19 +143,6 @@ def test_in_a_cell(server, walk):
     assert server.model(kernel_id)["branch"] == "main.2"
 
 
-def test_changed_files_are_told(server, walk):
-    kernel_id, c, _node = walk
-    assert c.run("open('/work/other', 'w').write('x')").status == "ok"
-    recorded(server, kernel_id, 3)
-    told = checkout(server, kernel_id, 409, node="In[1]")
-    assert told["reason"] == "partial"
-    assert any("working folder" in note for note in told["report"]["notes"])
-    assert c.run("print(factor)").stdout == "100\n"
-    told = checkout(server, kernel_id, node="In[1]", accept="partial")
-    assert told["report"]["fidelity"] == "partial"
-    assert c.run("print(factor)").stdout == "2\n"
-
-
 def test_after_a_death(server, walk):
     kernel_id, c, node = walk
     c.execute("import os; os._exit(3)")

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/base/crypto.h"
 #include "gateway/base/list.h"
 
 #define SENT_MAX 20100
@@ -19,7 +20,7 @@ struct bridge {
 	struct list kernels, specs, deferred;
 	struct kernelspec spec;
 	struct fault fault;
-	bool survives, leaves;
+	bool survives, leaves, has_files;
 };
 
 struct kernel {
@@ -44,6 +45,12 @@ struct kernel {
 		void (*cb)(void *data, const struct err *left); /* NULL: nobody asks */
 		void *data;
 	} look;
+	bool has_files;
+	uint64_t place;
+	char wants[4096], scans[UUID_SIZE], given[1024];
+	struct kernel_lay lay; /* under way if on_laid is set */
+	char *lays;
+	const char *lay_ended;
 };
 
 struct deferred {
@@ -109,6 +116,7 @@ static void kernel_free(struct kernel *k)
 		jmsg_unref(k->sent[k->first++]);
 	list_remove(&k->link);
 	free(k->sent);
+	free(k->lays);
 	free(k);
 }
 
@@ -226,88 +234,10 @@ const char *fake_kernel_answer(const struct kernel *k, int64_t id)
 	return k->answered == id ? k->answer : "";
 }
 
-/* ---- parks ---- */
+#include "tests/lib/fake_bridge_limits.h"
+#include "tests/lib/fake_bridge_parks.h"
 
-#include "tests/lib/fake_parks.h"
-
-void kernel_revive(struct kernel *k, const struct kernel_revival *revival)
-{
-	assert(!k->ending && !k->revival.cb);
-	if (fault_hit(k->bridge) || k->state == KERNEL_STARTING) {
-		struct deferred *d = defer(k, revival->data);
-		d->cb = revival->cb;
-		d->code = E_UNAVAILABLE;
-		return;
-	}
-	k->revival = *revival;
-}
-
-int64_t fake_kernel_revives(const struct kernel *k)
-{
-	return k->revival.cb ? k->revival.park : 0;
-}
-
-static void look_cancel(struct kernel *k)
-{
-	if (!k->look.cb)
-		return;
-	struct deferred *d = defer(k, k->look.data);
-	d->cb = k->look.cb;
-	d->code = E_DEAD;
-	k->look.cb = NULL;
-}
-
-static void revival_cancel(struct kernel *k)
-{
-	look_cancel(k);
-	if (!k->revival.cb)
-		return;
-	struct deferred *d = defer(k, k->revival.data);
-	d->cb = k->revival.cb;
-	d->code = E_DEAD;
-	k->revival = (struct kernel_revival){0};
-}
-
-void fake_kernel_not_revived(struct kernel *k, int code)
-{
-	const struct kernel_revival revival = k->revival;
-	struct err err;
-	err_set(&err, code, "it did not stand up");
-	k->revival = (struct kernel_revival){0};
-	revival.cb(revival.data, &err);
-}
-
-void fake_kernel_proves(struct kernel *k, const char *text)
-{
-	const struct kernel_revival revival = k->revival;
-	struct err err;
-	k->revival = (struct kernel_revival){0};
-	if (revival.check(revival.data, (struct bytes){(const uint8_t *)text, strlen(text)}, &err) <
-		0) {
-		revival.cb(revival.data, &err);
-		return;
-	}
-	revival.on_switch(revival.data);
-	while (k->first < k->last)
-		jmsg_unref(k->sent[k->first++]);
-	k->restarts++;
-	(void)snprintf(k->session, sizeof k->session, "kernel-%u", k->restarts + 1);
-	k->state = KERNEL_STARTING;
-	if (k->watcher.on_record)
-		k->watcher.on_record(k->watcher.data);
-	fake_kernel_ready(k);
-	revival.cb(revival.data, NULL);
-}
-
-void kernel_release(struct kernel *k, int64_t park)
-{
-	k->released = park;
-}
-
-int64_t fake_kernel_released(const struct kernel *k)
-{
-	return k->released;
-}
+#include "tests/lib/fake_bridge_files.h"
 
 void fake_kernel_notice(struct kernel *k, const char *text)
 {
@@ -418,6 +348,9 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 	k->released = -1;
 	k->bridge = b;
 	k->unowned = !start->id;
+	k->has_files = b->has_files;
+	k->place = 1;
+	k->lay_ended = "";
 	if (start->id)
 		(void)snprintf(k->id, sizeof k->id, "%s", start->id);
 	k->watcher = *watcher;

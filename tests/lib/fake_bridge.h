@@ -60,6 +60,24 @@ int64_t fake_kernel_released(const struct kernel *k);
 unsigned fake_kernel_kills(const struct kernel *k);
 bool fake_kernel_is_looked_for(const struct kernel *k);
 void fake_kernel_looked(struct kernel *k, const char *left);
+/* Kernels that begin from now on tell of their files. What is told, of an execution or the scan
+ * that was asked for last; what was wanted last, as "NAME NAME last" or without the last word. */
+void fake_bridge_files(struct bridge *b);
+void fake_kernel_files_on(struct kernel *k); /* one that was taken over */
+void fake_kernel_files(struct kernel *k, const char *msg_id, const char *change);
+void fake_kernel_content(struct kernel *k, const char *name, const char *content);
+const char *fake_kernel_wants(const struct kernel *k);
+const char *fake_kernel_scans(const struct kernel *k);
+/* Another container is behind it. */
+void fake_kernel_moves_house(struct kernel *k);
+/* A lay: the order (NULL: none is under way), what is needed, then what was given as "NAME=TEXT ";
+ * that it is done, or why not; and how it ended: "", "kept", "put back". */
+const char *fake_kernel_lays(const struct kernel *k);
+void fake_kernel_needs(struct kernel *k, const char *names_json, bool last);
+const char *fake_kernel_given(const struct kernel *k);
+void fake_kernel_room(struct kernel *k);
+void fake_kernel_laid(struct kernel *k, const char *reason);
+const char *fake_kernel_lay_ended(const struct kernel *k);
 void fake_kernel_notice(struct kernel *k, const char *text);
 void fake_kernel_die(struct kernel *k, int cause, int code, const char *text);
 

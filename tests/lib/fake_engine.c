@@ -4,6 +4,7 @@
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -460,6 +461,8 @@ void fake_engine_says_revived(struct fake_engine *e, unsigned line, const char *
 	w->on_revived(w->data, line, (struct bytes){(const uint8_t *)text, strlen(text)});
 }
 
+#include "tests/lib/fake_engine_files.h"
+
 static void fake_limit(struct slot *slot)
 {
 	engine_of(slot)->limited++;
@@ -531,6 +534,7 @@ static const struct engine_ops fake_ops = {
 	.revive = fake_revive,
 	.look = fake_look,
 	.release = fake_release,
+	.files = &fake_files_ops,
 	.limit = fake_limit,
 	.sweep = fake_sweep,
 	.report = fake_report,

@@ -9,6 +9,7 @@
 
 #include "kernel-bridge/bridge_internal.h"
 #include "kernel-bridge/sign.h"
+#include "kernel-bridge/slot_files.h"
 
 /* What a scripted kernel does of itself; a test drives the rest. */
 struct script {
@@ -55,6 +56,8 @@ struct fake_engine {
 	bool hangs_launch, hangs_start, hangs_kill, tells_nothing;
 	bool no_pool, hangs_hand_over;
 	enum left left;
+	bool has_files;
+	char said[512];	    /* what was last asked of its files, as words */
 	bool keeps_nothing; /* of an older image: replay is refused */
 	/* The nth call of launch, start, signal, kill_line, hand_over, adopt, replay, revive or
 	 * look fails; counted down, 0: none. */
@@ -84,6 +87,13 @@ void fake_engine_exit_second(struct fake_engine *e, const struct line_exit *exit
 void fake_engine_parks(struct fake_engine *e, int64_t park, const char *msg_id, const char *text);
 void fake_engine_unparks(struct fake_engine *e, int64_t park);
 void fake_engine_says_revived(struct fake_engine *e, unsigned line, const char *text);
+/* Its slot tells of files, at once; of a lay: contents that are needed (names), else that it is
+ * ready, or the reason why not. */
+void fake_engine_files(struct fake_engine *e, unsigned line, const char *msg_id, const char *text);
+void fake_engine_content(struct fake_engine *e, const char *name, const char *text);
+void fake_engine_laid(
+	struct fake_engine *e, const char *id, const struct cJSON *names, const char *reason);
+void fake_engine_room(struct fake_engine *e);
 /* The container goes away by itself. */
 void fake_engine_lose_slot(struct fake_engine *e);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gateway/base/err.h"
+#include "gateway/base/list.h"
 
 #define RUNS_MAX 64
 
@@ -18,11 +19,29 @@ struct histories {
 	char forgets[64]; /* the node */
 	bool forgets_rest;
 	struct history_forget_watcher forgetter;
+	struct list works;
+	char kept[4096];
+	bool held;
+};
+
+/* A question about contents that is not answered yet. */
+struct work {
+	struct list link;
+	size_t *lacking, n;
+	char *text; /* of a content */
+	void (*on_lacks)(
+		void *data, int status, const size_t *lacking, size_t n, const struct err *err);
+	void (*on_kept)(void *data, int status, const struct err *err);
+	void (*on_content)(void *data, int status, struct bytes content, const struct err *err);
+	int status;
+	void *data;
 };
 
 struct histories *fake_histories_new(void)
 {
-	return xcalloc(1, sizeof(struct histories));
+	struct histories *h = xcalloc(1, sizeof(struct histories));
+	list_init(&h->works);
+	return h;
 }
 
 static void forget(struct fake_run *run)
@@ -35,9 +54,98 @@ static void forget(struct fake_run *run)
 void fake_histories_free(struct histories *h)
 {
 	(void)fake_histories_tell(h, NULL); /* whoever asked went */
+	fake_histories_hold(h, false);
+	fake_histories_work(h);
 	for (size_t i = 0; i < h->n; i++)
 		forget(&h->runs[i]);
 	free(h);
+}
+
+static struct work *work_new(struct histories *h, void *data)
+{
+	struct work *w = xcalloc(1, sizeof *w);
+	w->data = data;
+	list_append(&h->works, &w->link);
+	return w;
+}
+
+static const char *find_kept(const struct histories *h, const char *name)
+{
+	char key[80];
+	(void)snprintf(key, sizeof key, "%s=", name); /* fits */
+	const char *at = strstr(h->kept, key);
+	return at ? at + strlen(key) : NULL;
+}
+
+void history_lacks(struct histories *h, const struct history_whose *whose, const char *const *names,
+	size_t n,
+	void (*cb)(void *data, int status, const size_t *lacking, size_t n, const struct err *err),
+	void *data)
+{
+	struct work *w = work_new(h, data);
+	(void)whose;
+	w->on_lacks = cb;
+	w->lacking = xcalloc(n + 1, sizeof *w->lacking);
+	for (size_t i = 0; i < n; i++)
+		if (!find_kept(h, names[i]))
+			w->lacking[w->n++] = i;
+}
+
+void history_keep(struct histories *h, const struct history_whose *whose, const char *name,
+	struct bytes content, void (*cb)(void *data, int status, const struct err *err), void *data)
+{
+	struct work *w = work_new(h, data);
+	size_t len = strlen(h->kept);
+	(void)whose;
+	w->on_kept = cb;
+	w->status = content.len >= 3 && memcmp(content.data, "bad", 3) == 0 ? E_INVALID : 0;
+	if (w->status == 0)
+		(void)snprintf(h->kept + len, sizeof h->kept - len, "%s=%.*s ", name,
+			(int)content.len, (const char *)content.data); /* may be cut */
+}
+
+void history_content(struct histories *h, const struct history_whose *whose, const char *name,
+	void (*cb)(void *data, int status, struct bytes content, const struct err *err), void *data)
+{
+	struct work *w = work_new(h, data);
+	const char *text = find_kept(h, name);
+	(void)whose;
+	w->on_content = cb;
+	w->status = text ? 0 : E_NOT_FOUND;
+	w->text = strndup(text ? text : "", text ? strcspn(text, " ") : 0);
+}
+
+static void answer_work(struct work *w)
+{
+	static const struct err err = {E_NOT_FOUND, "as the test says"};
+	const struct err *why = w->status ? &err : NULL;
+	struct bytes content = {(const uint8_t *)w->text, w->text ? strlen(w->text) : 0};
+	list_remove(&w->link);
+	if (w->on_lacks)
+		w->on_lacks(w->data, 0, w->lacking, w->n, NULL);
+	else if (w->on_kept)
+		w->on_kept(w->data, w->status, why);
+	else
+		w->on_content(w->data, w->status, content, why);
+	free(w->lacking);
+	free(w->text);
+	free(w);
+}
+
+void fake_histories_hold(struct histories *h, bool hold)
+{
+	h->held = hold;
+}
+
+void fake_histories_work(struct histories *h)
+{
+	while (!h->held && !list_empty(&h->works))
+		answer_work(CONTAINER_OF(h->works.next, struct work, link));
+}
+
+const char *fake_histories_kept(const struct histories *h)
+{
+	return h->kept;
 }
 
 static int read_all(struct fake_run *run, const struct history_source *source, struct err *err)

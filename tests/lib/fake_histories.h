@@ -26,6 +26,12 @@ void fake_histories_found(struct histories *h, const char *kernel_id, const char
 /* The rest was asked for; then it is done, or failed where json is NULL. */
 bool fake_histories_forgets_rest(const struct histories *h);
 void fake_histories_forgot(struct histories *h, const char *json);
+/* What was asked about contents is answered, until nothing is left; not while it is held. What was
+ * kept is not lacking; a content that begins with "bad" is refused. */
+void fake_histories_work(struct histories *h);
+void fake_histories_hold(struct histories *h, bool hold);
+/* "NAME=TEXT " for each that was kept, oldest first. */
+const char *fake_histories_kept(const struct histories *h);
 size_t fake_histories_n(const struct histories *h);
 size_t fake_histories_waiting(const struct histories *h);
 const struct fake_run *fake_histories_run(const struct histories *h, size_t i);

@@ -79,6 +79,8 @@ static inline void settle(struct fixture *fx)
 	for (int i = 0; i < 3; i++) {
 		fake_bridge_run(fx->gw.bridge);
 		fake_clock_advance(fx->gw.clock, 0);
+		if (fx->gw.histories)
+			fake_histories_work(fx->gw.histories);
 		(void)uv_run(&fx->loop, UV_RUN_DEFAULT);
 	}
 }
@@ -132,7 +134,7 @@ static inline void fixture_free(struct fixture *fx)
 	char path[128];
 	if (!fx->all_ended) /* by the test itself */
 		kernels_end_all(fx->gw.kernels, fixture_all_ended, fx);
-	for (int i = 0; i < 10 && !fx->all_ended; i++) {
+	for (int i = 0; i < 30 && !fx->all_ended; i++) {
 		advance(fx, fx->gw.histories ? 110 : 0);
 		while (fx->gw.histories && fake_histories_waiting(fx->gw.histories) > 0)
 			fake_histories_answer(fx->gw.histories, 0);
@@ -330,6 +332,28 @@ static inline void flood_1mib(struct fixture *fx)
 
 #define REPLY_OK    "{\"status\":\"ok\",\"execution_count\":1}"
 #define REPLY_ERROR "{\"status\":\"error\",\"ename\":\"E\",\"evalue\":\"v\",\"traceback\":[]}"
+
+/* Answers with a reply that has this metadata. */
+static inline void answers_with(struct fixture *fx, const char *id, const char *metadata)
+{
+	struct jmsg *m = kernel_takes(fx, id), *reply;
+	struct jmsg_source source = {.channel = CHANNEL_SHELL};
+	char header[128];
+	(void)snprintf(header, sizeof header,
+		"{\"msg_id\":\"r-%s\",\"msg_type\":\"execute_reply\",\"session\":\"%s\"}", id,
+		fake_kernel_session(fx->kernel));
+	source.part[PART_HEADER] = (struct bytes){(const uint8_t *)header, strlen(header)};
+	source.part[PART_PARENT] = m->part[PART_HEADER];
+	source.part[PART_METADATA] = (struct bytes){(const uint8_t *)metadata, strlen(metadata)};
+	source.part[PART_CONTENT] = (struct bytes){(const uint8_t *)REPLY_OK, strlen(REPLY_OK)};
+	assert_int_equal(jmsg_new(&source, false, &reply, NULL), 0);
+	say_status(fx->kernel, m, "busy");
+	fake_kernel_says_again(fx->kernel, reply);
+	say_status(fx->kernel, m, "idle");
+	fake_kernel_turn(fx->kernel);
+	jmsg_unref(reply);
+	jmsg_unref(m);
+}
 
 static inline bool holds(const struct jmsg *m, const char *text)
 {

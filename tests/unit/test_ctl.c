@@ -206,7 +206,7 @@ static void setup(struct fixture *fx)
 	assert_int_equal(run_dir_open(path, &fx->run, NULL), 0);
 	assert_int_equal(run_slot_make(&fx->run, &fx->slot, NULL), 0);
 	assert_int_equal(run_slot_listen(&fx->slot, "ctl", SOCK_SEQPACKET, 0666, &fd, NULL), 0);
-	const struct ctl_watcher w = {on_up, on_message, on_down, fx};
+	const struct ctl_watcher w = {on_up, on_message, on_down, NULL, fx};
 	assert_int_equal(ctl_open(&fx->loop, &fx->log, fd, &w, &fx->ctl, NULL), 0);
 	fx->peer = connect_to(fx);
 	assert_true(fx->peer >= 0);

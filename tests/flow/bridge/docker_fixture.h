@@ -307,7 +307,7 @@ static void say(struct fixture *fx, const char *packet)
 /* The next packet of that type; the others are passed over. Caller deletes. */
 static cJSON *hear(struct fixture *fx, const char *type)
 {
-	char packet[4096];
+	char packet[CTL_PACKET_MAX];
 	uint64_t start_ns = uv_hrtime();
 	while (uv_hrtime() - start_ns < GUARD_NS) {
 		turn(fx);
@@ -331,7 +331,7 @@ static void come_back(struct fixture *fx, const char *hello)
 	until(fx, &fx->warm);
 }
 
-static void adopted(struct fixture *fx, const char *hello)
+__attribute__((unused)) static void adopted(struct fixture *fx, const char *hello)
 {
 	setup(fx);
 	assert_int_equal(adopt(fx, NAME, getpid(), NULL), 0);

@@ -409,28 +409,6 @@ TEST(scribe, the_end_says_what_it_ran_in_and_what_it_waited_for)
 	fixture_free(fx);
 }
 
-/* Answers with a reply that has this metadata. */
-static void answers_with(struct fixture *fx, const char *id, const char *metadata)
-{
-	struct jmsg *m = kernel_takes(fx, id), *reply;
-	struct jmsg_source source = {.channel = CHANNEL_SHELL};
-	char header[128];
-	(void)snprintf(header, sizeof header,
-		"{\"msg_id\":\"r-%s\",\"msg_type\":\"execute_reply\",\"session\":\"%s\"}", id,
-		fake_kernel_session(fx->kernel));
-	source.part[PART_HEADER] = (struct bytes){(const uint8_t *)header, strlen(header)};
-	source.part[PART_PARENT] = m->part[PART_HEADER];
-	source.part[PART_METADATA] = (struct bytes){(const uint8_t *)metadata, strlen(metadata)};
-	source.part[PART_CONTENT] = (struct bytes){(const uint8_t *)REPLY_OK, strlen(REPLY_OK)};
-	assert_int_equal(jmsg_new(&source, false, &reply, NULL), 0);
-	say_status(fx->kernel, m, "busy");
-	fake_kernel_says_again(fx->kernel, reply);
-	say_status(fx->kernel, m, "idle");
-	fake_kernel_turn(fx->kernel);
-	jmsg_unref(reply);
-	jmsg_unref(m);
-}
-
 /* Of a guest's making: a number, or nothing. */
 TEST(scribe, the_end_says_what_memory_its_reply_told)
 {

@@ -9,6 +9,8 @@ import os
 
 import pytest
 
+import pytest
+
 from coppice_kernel.tests.fakegateway import text
 
 LIST = """

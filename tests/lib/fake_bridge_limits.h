@@ -1,23 +1,6 @@
-/* A part of fake_bridge.c, which alone includes it: what is parked; kernels that are killed, and
- * looked for. */
-#ifndef COPPICE_FAKE_PARKS_H
-#define COPPICE_FAKE_PARKS_H
-
-void fake_kernel_parks(struct kernel *k, int64_t park, const char *msg_id, const char *text)
-{
-	k->watcher.on_parked(
-		k->watcher.data, msg_id, park, (struct bytes){(const uint8_t *)text, strlen(text)});
-}
-
-void fake_kernel_unparks(struct kernel *k, int64_t park)
-{
-	k->watcher.on_unparked(k->watcher.data, park, "thinned");
-}
-
-void fake_kernel_not_parked(struct kernel *k, const char *msg_id, const char *reason)
-{
-	k->watcher.on_not_parked(k->watcher.data, msg_id, reason);
-}
+/* A part of fake_bridge.c, which includes it: kernels that are killed, and looked for. */
+#ifndef COPPICE_FAKE_BRIDGE_LIMITS_H
+#define COPPICE_FAKE_BRIDGE_LIMITS_H
 
 void kernel_kill(struct kernel *k)
 {
@@ -51,6 +34,16 @@ void fake_kernel_looked(struct kernel *k, const char *left)
 		err_set(&err, k->lost ? E_GONE : E_BUSY, "%s", left);
 	k->lost = k->lost || left;
 	cb(k->look.data, left ? &err : NULL);
+}
+
+static void look_cancel(struct kernel *k)
+{
+	if (!k->look.cb)
+		return;
+	struct deferred *d = defer(k, k->look.data);
+	d->cb = k->look.cb;
+	d->code = E_DEAD;
+	k->look.cb = NULL;
 }
 
 #endif
