@@ -367,6 +367,22 @@ static void check_records(struct house *h, const char *chat, bool strict, bool a
 		wrong(path, &log, "a log that is less than what was printed");
 }
 
+/* Time is the test's, the recorder's thread is not: while that still has the history in hand the
+ * gateway's patience may be over, and says so. */
+static void remove_chat(struct house *h, bool strict, const char *chat)
+{
+	int got = 409;
+	for (int i = 0; got == 409; i++) {
+		AUTO(buf_done) struct buf answer;
+		buf_init(&answer, ANSWER_MAX);
+		if (i == TURNS)
+			stuck("a history that stays in use");
+		got = ask_with(h, "DELETE", chat, "", "", &answer);
+		if (strict && got != 204 && (got != 409 || !has(&answer, "try again")))
+			wrong(chat, &answer, "not removed");
+	}
+}
+
 static void use_chat(struct house *h, bool strict, bool events)
 {
 	AUTO(buf_done) struct buf made, said;
@@ -390,7 +406,7 @@ static void use_chat(struct house *h, bool strict, bool events)
 	ask(h, strict, "GET", chat, "", 200, "messages");
 	ask(h, strict, "PATCH", chat, "{\"title\":\"u\"}", 200, "\"title\":\"u\"");
 	until_recorded(h);
-	ask(h, strict, "DELETE", chat, "", 204, "");
+	remove_chat(h, strict, chat);
 }
 
 static void live(struct house *h, bool strict, const char *id)
