@@ -34,6 +34,7 @@ struct ctl {
 	long pid, expected; /* 0: whoever comes first */
 	int64_t parks_max;
 	bool takes_files;
+	cJSON *lays_kept; /* NULL: none */
 	unsigned bad;
 	struct list queue;
 	size_t n_queue;
@@ -134,6 +135,14 @@ void ctl_take_files(struct ctl *c, bool takes)
 	c->takes_files = takes;
 }
 
+void ctl_keep_lay(struct ctl *c, const char *id)
+{
+	if (!c->lays_kept)
+		c->lays_kept = cJSON_CreateArray();
+	/* Without memory it is put back. */
+	(void)cJSON_AddItemToArray(c->lays_kept, cJSON_CreateString(id));
+}
+
 bool ctl_has_room(const struct ctl *c)
 {
 	return c->fd >= 0 && c->connected && list_empty(&c->queue);
@@ -146,6 +155,7 @@ static void on_closed(uv_handle_t *h)
 		return;
 	void (*closed)(void *data) = c->closed;
 	void *data = c->closed_data;
+	cJSON_Delete(c->lays_kept);
 	free(c);
 	closed(data);
 }
@@ -343,6 +353,8 @@ static void handle_hello(struct ctl *c, const cJSON *m)
 		(void)cJSON_AddNumberToObject(welcome, "parks_max", (double)c->parks_max);
 	if (c->takes_files)
 		(void)cJSON_AddBoolToObject(welcome, "files", true);
+	if (c->lays_kept)
+		(void)cJSON_AddItemToObject(welcome, "lays_kept", TAKE(c->lays_kept));
 	struct err err;
 	if (ctl_send(c, welcome, NULL, 0, &err) < 0) {
 		go_down(c, &err);

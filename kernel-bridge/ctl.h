@@ -41,6 +41,9 @@ void ctl_expect(struct ctl *c, long pid);
 void ctl_park(struct ctl *c, int64_t max);
 /* The supervisor is told that the gateway takes what it tells of files. */
 void ctl_take_files(struct ctl *c, bool takes);
+/* Before it connects: the lay of that id is part of the state that its line has. What else an
+ * earlier gateway left ready is put back. */
+void ctl_keep_lay(struct ctl *c, const char *id);
 /* Connected, and nothing waits: for who has much to send. */
 bool ctl_has_room(const struct ctl *c);
 /* The watcher hears nothing more. */

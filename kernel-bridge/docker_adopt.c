@@ -60,6 +60,8 @@ static int fill(struct docker_slot *s, const struct slot_adopt *adopt, struct er
 	if (rc < 0)
 		return rc;
 	ctl_expect(s->ctl, (long)ctl_int(adopt->row, "pid", 0));
+	if (*adopt->lay)
+		ctl_keep_lay(s->ctl, adopt->lay);
 	s->adopts = adopt->line;
 	if (adopt->line > 0)
 		(void)docker_line_adopt(s, adopt->line, adopt->key);

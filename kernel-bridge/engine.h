@@ -24,6 +24,7 @@ struct slot_adopt {
 	const struct cJSON *row; /* as slot_row gave it */
 	unsigned line;
 	const char *key;
+	const char *lay; /* that is part of the line's state; "": none */
 };
 
 struct engine_ops {

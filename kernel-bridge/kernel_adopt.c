@@ -31,6 +31,8 @@ struct cJSON *kernel_record(const struct kernel *k)
 	cJSON_AddStringToObject(row, "key", k->key);
 	cJSON_AddStringToObject(row, "routing_id", k->routing_id);
 	cJSON_AddStringToObject(row, "asker", k->asker);
+	if (*k->lay)
+		cJSON_AddStringToObject(row, "lay", k->lay);
 	cJSON_AddItemToObject(row, "env", cJSON_Duplicate(k->env, true));
 	return row;
 }
@@ -87,6 +89,8 @@ static int read_row(struct kernel *k, const struct cJSON *row, struct err *err)
 		k->last_line = (unsigned)last->valueint;
 	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "handed_over")))
 		k->handed = k->line;
+	if (!read_text(row, "lay", k->lay, sizeof(k->lay)))
+		k->lay[0] = '\0'; /* none is part of it */
 	return 0;
 }
 
@@ -98,6 +102,7 @@ static int take_slot(struct kernel *k, const struct cJSON *row, struct err *err)
 		.row = cJSON_GetObjectItemCaseSensitive(row, "slot"),
 		.line = k->line,
 		.key = k->key,
+		.lay = k->lay,
 	};
 
 	if (!e || !e->ops->adopt)

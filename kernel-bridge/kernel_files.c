@@ -145,6 +145,14 @@ const struct slot_files_watcher kernel_files_watcher = {
 	.on_room = on_room,
 };
 
+/* For the row: a gateway that is killed now may not come to say so in lay_end, or not be heard. It
+ * stays until the next one, since that of an ended lay tells nobody anything. */
+void kernel_laying_counts(struct kernel *k)
+{
+	if (k->laying)
+		memcpy(k->lay, k->laying->id, sizeof(k->lay));
+}
+
 int kernel_lay(struct kernel *k, const struct kernel_lay *lay, struct err *err)
 {
 	int rc = check(k, err);
@@ -179,5 +187,7 @@ void kernel_lay_end(struct kernel *k, bool keep)
 		return;
 	if (kernel_has_files(k))
 		ops_of(k)->lay_end(k->slot, k->laying->id, keep);
+	if (!keep && strcmp(k->lay, k->laying->id) == 0)
+		k->lay[0] = '\0';
 	kernel_laying_drop(k);
 }

@@ -11,5 +11,7 @@ extern const struct slot_files_watcher kernel_files_watcher;
 /* Its container goes: who waits for a lay is told, later. */
 void kernel_laying_lost(struct kernel *k);
 void kernel_laying_drop(struct kernel *k);
+/* What was laid down is part of the state that its line has from here on. */
+void kernel_laying_counts(struct kernel *k);
 
 #endif

@@ -42,10 +42,10 @@ struct kernel {
 	struct revival *revival; /* a line that is to take its place, or NULL */
 	struct ending *ending;	 /* kernel_limit.c: its line is killed, or NULL */
 	struct laying *laying;	 /* kernel_files.c: of its folder, or NULL */
+	char lay[UUID_SIZE];	 /* the last one that is part of its line's state, or "" */
 	uint64_t place;		 /* number of its container, of all that there were */
 	long pid;
-	char key[SIGN_KEY_SIZE];
-	char routing_id[ROUTING_ID_SIZE];
+	char key[SIGN_KEY_SIZE], routing_id[ROUTING_ID_SIZE];
 	struct sign sign;
 	struct channels *channels; /* from started to dead */
 	struct endpoints endpoints;

@@ -6,6 +6,7 @@
  */
 #include "kernel-bridge/kernel_revive.h"
 #include "kernel-bridge/kernel_adopt.h"
+#include "kernel-bridge/kernel_folder.h"
 
 #include <assert.h>
 #include <string.h>
@@ -246,6 +247,7 @@ static void switch_lines(struct revival *r)
 	want.on_switch(want.data);
 	leave_old(k);
 	take_new(k, r);
+	kernel_laying_counts(k);
 	revival_free(r);
 	if (k->watcher.on_record)
 		k->watcher.on_record(k->watcher.data);

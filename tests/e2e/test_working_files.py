@@ -4,6 +4,7 @@ never removed before it is recorded."""
 import concurrent.futures
 import contextlib
 import json
+import pathlib
 import random
 import signal
 import subprocess
@@ -240,12 +241,14 @@ for name in ('a', 'b', 'c'):
     with open(name, 'wb') as f:
         f.write(bytes([{0}]) * (4 << 20))
 """
+LAID = "for n in a b c; do test \"$(head -c1 /work/$n | od -An -tu1 | tr -d ' ')\" = 1 || exit 1; done"
 SEEN = "print(x, *sorted({(n, open(n, 'rb').read(1)[0], os.path.getsize(n)) for n in 'abc'}))"
 
 
 def test_a_kill_on_the_way_leaves_one_folder_whole(docker_server):
     """At moments drawn from the whole length of a checkout, as it was measured: what is there
-    afterwards is the one or the other, memory and files of the same node."""
+    afterwards is the one or the other, memory and files of the same node. And as soon as the row
+    says that it moved: then it has."""
     server = docker_server("workfiles-killed")
     kernel_id = server.start_kernel("python3")
     with server.open(kernel_id) as c:
@@ -254,7 +257,8 @@ def test_a_kill_on_the_way_leaves_one_folder_whole(docker_server):
         told = checkout(server, kernel_id, node=nodes[0]["id"])
         length = told["duration_ms"] / 1000
     at = random.Random(4)
-    for round_ in range(6):
+    row = pathlib.Path(server.data_dir, "kernels", f"{kernel_id}.json")
+    for round_ in range(9):
         with reconnected(server, kernel_id, c) as c, \
                 concurrent.futures.ThreadPoolExecutor(1) as pool:
             c.info()
@@ -266,7 +270,12 @@ def test_a_kill_on_the_way_leaves_one_folder_whole(docker_server):
                                 json={"node": to["id"], "accept": "partial"},
                                 headers={"Authorization": f"token {server.token}"},
                                 timeout=within(60))
-            concurrent.futures.wait([asked], timeout=length * at.random() * 1.2)
+            if round_ < 6:
+                concurrent.futures.wait([asked], timeout=length * at.random() * 1.2)
+            else:
+                while not asked.done() and json.loads(row.read_text())["at"] != to["id"]:
+                    pass
+                assert not asked.done() or asked.result().ok, asked.result().text
             cut(server, signal.SIGKILL)
             with contextlib.suppress(requests.RequestException):
                 asked.result()
@@ -275,8 +284,50 @@ def test_a_kill_on_the_way_leaves_one_folder_whole(docker_server):
             c.info()
             seen = printed(c, SEEN).split(maxsplit=1)
             v = seen[0]
+            assert round_ < 6 or v == ("1" if to == nodes[0] else "2"), f"round {round_}: {seen}"
             expected = " ".join(str((n, int(v), 4 << 20)) for n in "abc")
             assert seen[1].strip() == expected, f"round {round_}: {seen}"
+    server.delete(f"/api/kernels/{kernel_id}")
+
+
+HELD = """
+import os, time
+def hold():
+    while os.path.exists('/tmp/hold'):
+        time.sleep(0.01)
+os.register_at_fork(after_in_child=hold)
+"""
+
+
+def test_a_kill_between_the_files_and_the_memory(docker_server):
+    """What comes of a park is held up, so the files of a checkout are there and its kernel is not: that is
+    where the gateway is killed. Nothing has moved, so the folder is put back."""
+    server = docker_server("workfiles-between")
+    kernel_id = server.start_kernel("python3")
+    with server.open(kernel_id) as c:
+        c.info()
+        first = ran(server, kernel_id, c, 1, HELD + VERSION.format(1))
+        ran(server, kernel_id, c, 2, VERSION.format(2))
+        pid = printed(c, "print(os.getpid())")
+        container = server.container_of(kernel_id)
+        assert engine.run(container, "touch", "/tmp/hold") == 0
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(requests.post, f"{server.url}/api/kernels/{kernel_id}/checkout",
+                                json={"node": first["id"], "accept": "partial"},
+                                headers={"Authorization": f"token {server.token}"},
+                                timeout=within(60))
+            wait(lambda: engine.run(container, "sh", "-c", LAID), lambda code: code == 0, within(8))
+            cut(server, signal.SIGKILL)
+            with contextlib.suppress(requests.RequestException):
+                assert not asked.result().ok
+        # It stands until somebody says what it is.
+        assert engine.run(container, "sh", "-c", LAID) == 0
+        assert engine.run(container, "rm", "/tmp/hold") == 0
+    again(server)
+    with reconnected(server, kernel_id, c) as c:
+        c.info()
+        assert printed(c, SEEN) == "2 " + " ".join(str((n, 2, 4 << 20)) for n in "abc") + "\n"
+        assert printed(c, "print(os.getpid())") == pid
     server.delete(f"/api/kernels/{kernel_id}")
 
 

@@ -212,7 +212,7 @@ static int adopt(struct setting *s, const struct slot_watcher *w, struct err *er
 	(void)mkdir(left_sockets, 0755); /* likewise */
 	struct bytes line = next_line(s);
 	cJSON *row = cJSON_ParseWithLength((const char *)line.data, line.len);
-	const struct slot_adopt what = {.row = row, .line = 1, .key = "key"};
+	const struct slot_adopt what = {.row = row, .line = 1, .key = "key", .lay = "lay"};
 	int rc = s->engine->ops->adopt(s->engine, &s->spec, &what, w, &s->slot, err);
 	cJSON_Delete(row);
 	return rc;

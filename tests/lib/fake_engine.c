@@ -310,6 +310,7 @@ static int fake_adopt(struct engine *engine, const struct kernelspec *spec,
 	assert(cJSON_IsObject(adopt->row));
 	s = slot_new(e, watcher);
 	s->line = adopt->line;
+	(void)snprintf(e->lay, sizeof(e->lay), "%s", adopt->lay); /* fits */
 	e->adopted++;
 	if (adopt->line > 0)
 		say_found(s);

@@ -57,6 +57,7 @@ struct fake_engine {
 	bool no_pool, hangs_hand_over;
 	enum left left;
 	bool has_files;
+	char lay[64];	    /* as slot_adopt had it */
 	char said[512];	    /* what was last asked of its files, as words */
 	bool keeps_nothing; /* of an older image: replay is refused */
 	/* The nth call of launch, start, signal, kill_line, hand_over, adopt, replay, revive or

@@ -16,7 +16,7 @@ TABLE = {
         "hands_over:bool? parks:bool? files:bool?",
         0,
     ),
-    "welcome": (DOWN, "version:int reports:bool? parks_max:int? files:bool?", 0),
+    "welcome": (DOWN, "version:int reports:bool? parks_max:int? files:bool? lays_kept:list?", 0),
     "start": (DOWN, "line:int kernel:text key:text cwd:text env:texts endpoints:list fresh:bool", 5),
     "started": (UP, "line:int pid:int", 0),
     "start_failed": (UP, "line:int reason:text", 0),

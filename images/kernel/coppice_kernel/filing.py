@@ -138,8 +138,11 @@ class Filing:
 
     # ---- gateways ----
 
-    def on_welcome(self, wanted):
+    def on_welcome(self, wanted, lays_kept=()):
         self.is_wanted = wanted
+        # First of all: what follows finds the folder that belongs to the kernels' state.
+        for number in list(self._lays):
+            self._end_ready(number, number in lays_kept)
         if not wanted:
             self._handed.clear()
         for line, msg_id in self._handed.items():
@@ -148,7 +151,8 @@ class Filing:
                 self._scan_later(line, msg_id, AGAIN_S)
 
     def on_hang_up(self):
-        """Of the gateway: what it was to hear is given up, and what it had laid is put back."""
+        """Of the gateway: what it was to hear is given up, and what it was laying is put back. A lay that
+        is ready stays: whether it is part of the kernel's state, the next gateway knows."""
         self.is_wanted = False
         self._hung_up = self._is_stepping  # a step noticed it: not under its feet
         if not self._hung_up:
@@ -165,9 +169,14 @@ class Filing:
                 self._todo.append(work)
             elif work.dropped:
                 work.dropped()
-        self._todo.extend(Work(lay.put_back, lasts=True) for lay in self._lays.values())
+        ready = {number: lay for number, lay in self._lays.items() if lay.is_ready}
+        for lay in self._lays.values():
+            if lay.is_ready:
+                lay.told_before = None  # to another gateway
+            else:
+                self._todo.append(Work(lay.put_back, lasts=True))
         self._todo.append(Work(self._forget_told, lasts=True))
-        self._lays.clear()
+        self._lays = ready
         self._lists.clear()
 
     def _forget_told(self):
@@ -369,12 +378,14 @@ class Filing:
         if lay is None:
             return
         if lay.is_ready:
-            del self._lays[message["id"]]
-            ends = lay.keep if message["keep"] else lay.put_back
-            self._todo.append(Work(ends, lasts=True))
+            self._end_ready(message["id"], message["keep"])
         else:
             lay.given_up = True
             self._waits = False
+
+    def _end_ready(self, number, keep):
+        lay = self._lays.pop(number)
+        self._todo.append(Work(lay.keep if keep else lay.put_back, lasts=True))
 
 
 def _decoded(data):

@@ -139,7 +139,7 @@ class Lay:
         self._root = self._stage = None
         self._moves = []
         self._is_planned = False
-        self._told_before = None
+        self.told_before = None
 
     # ---- forwards ----
 
@@ -180,7 +180,7 @@ class Lay:
         yield from self._settle({p: target[p] for p in plan.new})
         if self.given_up:
             raise Refused("it was given up")
-        self._told_before, self.ledger.told = self.ledger.told, {e["path"]: e for e in target.values()}
+        self.told_before, self.ledger.told = self.ledger.told, {e["path"]: e for e in target.values()}
         self.is_ready = True
         self.tell(ready=True, last=True)
 
@@ -339,7 +339,7 @@ class Lay:
             failed = yield from self._stage.put_back(moves)
             yield from self._settle()
             if self.is_ready:
-                self.ledger.told = self._told_before
+                self.ledger.told = self.told_before
             failed = failed or not self._stage.forget_plan()
         yield from self._clear(not failed)
 

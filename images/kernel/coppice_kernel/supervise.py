@@ -193,7 +193,7 @@ class Supervisor:
         self.parks.tell_all()
         if self.parks.max:
             self.probe.begin()
-        self.filing.on_welcome(message.get("files") is True)
+        self.filing.on_welcome(message.get("files") is True, message.get("lays_kept") or ())
         self.note_wishes()
 
     def note_wishes(self, *children):

@@ -35,6 +35,7 @@ struct fixture {
 	struct slot *slot;
 	char run[64], folder[96], sockets[96];
 	bool vanished;	 /* the container */
+	const char *lay; /* that an earlier gateway wrote down; NULL: none */
 	char text[1024]; /* of the answer */
 	const char *top; /* what `top` answers; NULL: that there is no such container */
 	int peer;	 /* the supervisor's end of ctl */
@@ -262,7 +263,8 @@ static int adopt(struct fixture *fx, const char *name, long pid, struct err *err
 	cJSON *row = cJSON_CreateObject();
 	cJSON_AddStringToObject(row, "slot", name);
 	cJSON_AddNumberToObject(row, "pid", (double)pid);
-	const struct slot_adopt what = {.row = row, .line = 1, .key = "key"};
+	const struct slot_adopt what = {
+		.row = row, .line = 1, .key = "key", .lay = fx->lay ? fx->lay : ""};
 	int rc = fx->engine->ops->adopt(fx->engine, &fx->spec, &what, &watcher, &fx->slot, err);
 	cJSON_Delete(row);
 	return rc;

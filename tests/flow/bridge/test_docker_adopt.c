@@ -19,6 +19,25 @@ TEST(docker_adopt, its_line_lives)
 	assert_int_equal(fx.deleted, 1);
 }
 
+/* In the first word: nothing that follows it finds the folder of another state. */
+TEST(docker_adopt, says_which_lay_counts)
+{
+	struct fixture fx;
+	for (int i = 0; i < 2; i++) {
+		setup(&fx);
+		fx.lay = i == 0 ? "its-lay" : NULL;
+		assert_int_equal(adopt(&fx, NAME, getpid(), NULL), 0);
+		come_back(&fx, HELLO "\"1:77:k\"]}");
+		cJSON *welcome = hear(&fx, "welcome");
+		const cJSON *kept = cJSON_GetObjectItem(welcome, "lays_kept");
+		assert_int_equal(cJSON_GetArraySize(kept), i == 0);
+		if (i == 0)
+			assert_string_equal(cJSON_GetArrayItem(kept, 0)->valuestring, "its-lay");
+		cJSON_Delete(welcome);
+		teardown(&fx);
+	}
+}
+
 TEST(docker_adopt, its_line_is_being_started)
 {
 	struct fixture fx;
@@ -278,7 +297,7 @@ TEST(docker_adopt, is_left_again_before_it_answers)
 	assert_int_equal(fx.deleted, 0);
 }
 
-RUN(TEST_ROW(docker_adopt, its_line_lives),
+RUN(TEST_ROW(docker_adopt, its_line_lives), TEST_ROW(docker_adopt, says_which_lay_counts),
 
 	TEST_ROW(docker_adopt, its_line_is_being_started),
 	TEST_ROW(docker_adopt, the_supervisor_never_comes_back),

@@ -101,6 +101,36 @@ TEST(kernel_adopt, a_line_that_was_not_begun_is_begun)
 	fixture_close(&fx);
 }
 
+static void assert_lay(struct fixture *fx, const char *lay)
+{
+	cJSON *row = kernel_record(fx->kernel);
+	const char *said = cJSON_GetStringValue(cJSON_GetObjectItem(row, "lay"));
+
+	assert_string_equal(fx->engine->lay, lay);
+	assert_string_equal(said ? said : "", lay); /* also for the one after this */
+	cJSON_Delete(row);
+}
+
+TEST(kernel_adopt, the_lay_of_its_line_counts)
+{
+	static const char id[] = "22222222-2222-4333-8444-555555555555";
+	static const char *const none[] = {
+		"null", "7", "{}", "\"22222222-2222-4333-8444-5555555555556\""};
+	struct fixture fx;
+	struct err err = {0};
+
+	for (size_t i = 0; i <= ARRAY_LEN(none); i++) {
+		fixture_open(&fx);
+		cJSON *row = adopt_left(&fx);
+		assert_null(cJSON_GetObjectItem(row, "lay"));
+		cJSON_AddItemToObject(
+			row, "lay", i == 0 ? cJSON_CreateString(id) : cJSON_Parse(none[i - 1]));
+		assert_int_equal(adopt_try(&fx, row, &err), 0);
+		assert_lay(&fx, i == 0 ? id : "");
+		fixture_close(&fx);
+	}
+}
+
 TEST(kernel_adopt, nothing_is_kept_by_an_older_image)
 {
 	struct fixture fx;
@@ -403,6 +433,7 @@ TEST(kernel_adopt, is_restarted_at_any_moment)
 RUN(TEST_ROW(kernel_adopt, is_ready_with_what_it_kept),
 	TEST_ROW(kernel_adopt, what_comes_twice_comes_once),
 	TEST_ROW(kernel_adopt, a_line_that_was_not_begun_is_begun),
+	TEST_ROW(kernel_adopt, the_lay_of_its_line_counts),
 	TEST_ROW(kernel_adopt, nothing_is_kept_by_an_older_image),
 	TEST_ROW(kernel_adopt, the_supervisor_never_comes_back),
 	TEST_ROW(kernel_adopt, its_container_is_gone), TEST_ROW(kernel_adopt, it_exited_meanwhile),

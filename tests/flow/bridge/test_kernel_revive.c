@@ -17,7 +17,8 @@ struct heard {
 	int refuses; /* what check says */
 	struct err answer;
 	unsigned ready_at_switch, line_at_record;
-	unsigned descriptors; /* as many as there were before */
+	char lay_at_record[UUID_SIZE]; /* "": none */
+	unsigned descriptors;	       /* as many as there were before */
 };
 
 static struct heard *heard_of(struct fixture *fx)
@@ -53,6 +54,15 @@ static unsigned line_of(const struct kernel *k)
 	return line;
 }
 
+static void read_lay(const struct kernel *k, char ret[UUID_SIZE])
+{
+	cJSON *row = kernel_record(k);
+	const char *lay = cJSON_GetStringValue(cJSON_GetObjectItem(row, "lay"));
+
+	snprintf(ret, UUID_SIZE, "%s", lay ? lay : "");
+	cJSON_Delete(row);
+}
+
 static void on_record(void *data)
 {
 	struct fixture *fx = data;
@@ -61,6 +71,8 @@ static void on_record(void *data)
 	h->records++;
 	if (fx->kernel)
 		h->line_at_record = line_of(fx->kernel);
+	if (fx->kernel)
+		read_lay(fx->kernel, h->lay_at_record);
 }
 
 static int check(void *data, struct bytes text, struct err *err)
@@ -191,6 +203,65 @@ TEST(revive, the_new_line_takes_the_place_of_the_old)
 	fixture_run(fx, is_done);
 	assert_int_equal(h.answer.code, 0);
 	assert_int_equal(line_of(fx->kernel), 3);
+	fixture_close(fx);
+}
+
+/* ---- with a folder ---- */
+
+static void on_laid(void *data, const struct err *err)
+{
+	(void)data;
+	assert_null(err);
+}
+
+/* Ready; its id. */
+static void lay(struct fixture *fx, char ret_id[UUID_SIZE])
+{
+	const struct kernel_lay what = {
+		.folder = "/work", .entries = {(const uint8_t *)"{}", 2}, .on_laid = on_laid};
+
+	assert_int_equal(kernel_lay(fx->kernel, &what, NULL), 0);
+	(void)copy_text(ret_id, UUID_SIZE, fx->engine->said, UUID_SIZE - 1); /* it begins with it */
+	fake_engine_laid(fx->engine, ret_id, NULL, NULL);
+}
+
+static void assert_lay(struct fixture *fx, const char *id)
+{
+	char lay[UUID_SIZE];
+
+	read_lay(fx->kernel, lay);
+	assert_string_equal(lay, id);
+}
+
+TEST(revive, the_row_names_the_lay_of_its_line)
+{
+	struct heard h;
+	struct fixture *fx = open_parked(&h);
+	char first[UUID_SIZE], second[UUID_SIZE];
+
+	fx->engine->has_files = true;
+	lay(fx, first);
+	assert_lay(fx, ""); /* a gateway that is killed here: it is put back */
+	revive(fx, 7);
+	assert_string_equal(h.lay_at_record, "");
+	fake_engine_says_revived(fx->engine, 2, TEXT);
+	fixture_run(fx, is_done);
+	assert_int_equal(h.answer.code, 0);
+	assert_int_equal(h.line_at_record, 2); /* in one row */
+	assert_string_equal(h.lay_at_record, first);
+	/* The word of its end may not be heard. */
+	kernel_lay_end(fx->kernel, true);
+	assert_lay(fx, first);
+	/* One that fails is not it. */
+	lay(fx, second);
+	h.answers = 0;
+	revive(fx, 7);
+	fake_engine_says_revived(fx->engine, 3, OTHER);
+	fixture_run(fx, is_done);
+	assert_int_equal(h.answer.code, E_CONFLICT);
+	assert_lay(fx, first);
+	kernel_lay_end(fx->kernel, false);
+	assert_lay(fx, first);
 	fixture_close(fx);
 }
 
@@ -459,6 +530,7 @@ TEST(revive, a_hundred_leave_no_descriptor)
 
 RUN(TEST_ROW(revive, a_hundred_leave_no_descriptor),
 	TEST_ROW(revive, the_new_line_takes_the_place_of_the_old),
+	TEST_ROW(revive, the_row_names_the_lay_of_its_line),
 	TEST_ROW(revive, it_may_speak_before_it_is_said_to_be_started),
 	TEST_ROW(revive, another_state_is_not_served), TEST_ROW(revive, who_asked_may_refuse),
 	TEST_ROW(revive, one_that_ends_or_is_silent_changes_nothing),

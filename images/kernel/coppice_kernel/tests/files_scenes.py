@@ -318,7 +318,8 @@ def test_a_move_that_fails_puts_everything_back(ground):
 
 
 def test_a_gateway_that_goes_while_files_are_laid(ground):
-    """Whether it was ready or not: everything is as it was when the next one asks."""
+    """Whether it was ready or not: where the next one knows nothing of it, everything is as it was when that
+    one asks."""
     first = ground.start()
     told(ground, first, LIST + "root = os.getcwd()")
     told(ground, first, STATE)
@@ -336,6 +337,35 @@ def test_a_gateway_that_goes_while_files_are_laid(ground):
         ground.keeper.take(last_cell(ground))
         assert ask(ground, first, "print(all_of_it() == was)") == "True\n"
         ground.keeper.scan(first.line)
+
+
+def test_the_next_gateway_says_whether_a_lay_counts(ground):
+    """It is ready when the gateway goes, and stands as it is until one comes that speaks."""
+    client = ground.start()
+    told(ground, client, "import os\nopen('f', 'w').write('one')")
+    one = dict(ground.keeper.now)
+    for keep in (True, False, True):
+        told(ground, client, "open('f', 'w').write('two'); open('g', 'w').close()")
+        two = dict(ground.keeper.now)
+        ground.keeper.scan(client.line)
+        assert ground.keeper.lay(ground.cwd, one)["ready"]
+        ground.gateway.hang_up()
+        ground.gateway.connection, _ = ground.gateway.listener.accept()  # killed before its first word
+        ground.gateway.connection.settimeout(ground.gateway.timeout_s)
+        ground.gateway.expect("hello")
+        ground.gateway.hang_up()
+        name = f"lay-{ground.keeper.lays}"
+        ground.gateway.accept(reports=True, parks_max=16, files=True, lays_kept=["lay-0", name] if keep else ["lay-0"])
+        change = ground.keeper.take(last_cell(ground))
+        assert change["full"] and ground.keeper.now == (one if keep else two)
+        assert ask(ground, client, "print(open('f').read(), sorted(os.listdir()))") == (
+            "one ['f']\n" if keep else "two ['f', 'g']\n"
+        )
+        # It is over: another one can be laid, and this one's end is a word about nothing.
+        ground.gateway.send("lay_end", id=name, keep=not keep)
+        ground.keeper.scan(client.line)
+        assert ground.keeper.lay(ground.cwd, one, keep=True)["ready"]
+        ground.keeper.scan(client.line)
 
 
 def test_a_cell_waits_until_a_move_is_over(ground):
