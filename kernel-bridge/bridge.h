@@ -60,6 +60,7 @@ struct kernel_start {
 	const char *owner; /* token name */
 	const struct kernelspec *spec;
 	const struct cJSON *env; /* object of strings, or NULL: checked by bridge (see below) */
+	const char *folder;	 /* it works in; NULL or "": the usual one */
 };
 /* Env names that count are [A-Za-z_][A-Za-z0-9_]*. Values are strings of at most 4096 bytes without
  * NUL; all together at most 32 KiB, else E_INVALID. */
@@ -134,6 +135,7 @@ bool bridge_fits(struct bridge *b, const struct kernelspec *spec, const struct c
 int kernel_hand_over(struct kernel *k, const struct kernel_start *start,
 	const struct kernel_watcher *watcher, struct err *err);
 const struct cJSON *kernel_env(const struct kernel *k);
+const char *kernel_folder(const struct kernel *k); /* "": the usual one */
 /* False: its container is gone, and a restart needs another. */
 bool kernel_has_place(const struct kernel *k);
 

@@ -25,6 +25,7 @@ struct bridge {
 	struct list kernels[KERNEL_STATES];
 	size_t n_kernels;
 	size_t n_unowned;     /* of them: nobody has asked for them yet */
+	struct list places;   /* kernel_place.c: where they are */
 	struct list launches; /* kernel_launch.c: who waits, in order */
 	size_t n_launching;
 	char session[40]; /* session id of the bridge's own requests */

@@ -179,13 +179,17 @@ static int add_mounts(const struct docker_create *c, cJSON *host, struct err *er
 /* Tmpfs rather than a mount of that type: only here the engine takes inodes and owner. */
 static bool add_tmpfs(const struct config *config, cJSON *host)
 {
-	char work[128], tmp[128], home[128], shm[128];
+	char work[128], branches[128], tmp[128], home[128], shm[128];
 	int64_t inodes = config->work_inodes;
 	/* Numbers only: they fit. */
 	(void)snprintf(work, sizeof(work),
 		"rw,exec,nosuid,nodev,size=%" PRId64 ",nr_inodes=%" PRId64
 		",uid=1000,gid=1000,mode=0700",
 		config->work_size, inodes);
+	(void)snprintf(branches, sizeof(branches),
+		"rw,exec,nosuid,nodev,size=%" PRId64 ",nr_inodes=%" PRId64
+		",uid=1000,gid=1000,mode=0700",
+		config->branches_size, inodes);
 	(void)snprintf(tmp, sizeof(tmp),
 		"rw,exec,nosuid,nodev,size=%" PRId64 ",nr_inodes=%" PRId64 ",mode=1777",
 		config->tmp_size, inodes);
@@ -198,14 +202,15 @@ static bool add_tmpfs(const struct config *config, cJSON *host)
 		"rw,noexec,nosuid,nodev,size=%" PRId64 ",nr_inodes=%" PRId64 ",mode=1777",
 		config->tmp_size, inodes);
 	return add(host, "Tmpfs",
-		texts((const char *const[]){
-			DOCKER_WORK, work, "/tmp", tmp, GUEST_HOME, home, "/dev/shm", shm, NULL}));
+		texts((const char *const[]){DOCKER_WORK, work, DOCKER_BRANCHES, branches, "/tmp",
+			tmp, GUEST_HOME, home, "/dev/shm", shm, NULL}));
 }
 
 static bool add_limits(const struct config *config, cJSON *host)
 {
-	/* Files in /work lie in memory and are counted there. No swap: memory is the limit. */
-	double memory = (double)(config->memory + config->work_size);
+	/* Files in /work and /branches lie in memory and are counted there. No swap: memory is the
+	 * limit. */
+	double memory = (double)(config->memory + config->work_size + config->branches_size);
 	cJSON *ulimits = cJSON_CreateArray();
 	cJSON *core = cJSON_Parse("{\"Name\":\"core\",\"Soft\":0,\"Hard\":0}");
 	cJSON *files = cJSON_Parse("{\"Name\":\"nofile\"}");

@@ -1,5 +1,5 @@
 /* How a slot ends: its container, its folder, its memory; and what an earlier gateway left. */
-#include "kernel-bridge/engine_docker.h"
+#include "kernel-bridge/docker_line.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -26,7 +26,6 @@ void docker_slot_free(struct docker_slot *s)
 	docker_slot_close_ctl(s);
 	docker_lines_drop(s);
 	docker_foreign_free(s);
-	docker_kept_drop(s);
 	if (s->dir.name[0] && !s->left)
 		run_slot_remove(&s->dir);
 	slot_done(&s->base);

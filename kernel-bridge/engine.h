@@ -1,72 +1,14 @@
-/* The seam between kernels and what runs them. A slot is a place for one kernel at a time (a
- * container, or for the engine `process` nothing but a row); a line is one kernel process in it,
- * numbered from 1, a restart being a new line. Inside kernel-bridge only. Loop thread; every effect
- * goes through this table, so that tests put a fake in its place. */
+/* The seam between kernels and what runs them. A slot is a place for kernels (a container, or for
+ * the engine `process` nothing but a row, with one kernel); a line is one kernel process in it,
+ * numbered from 1, a restart being a new line; several live at a time. Inside kernel-bridge only.
+ * Loop thread; every effect goes through this table, so that tests put a fake in its place. */
 #ifndef COPPICE_BRIDGE_ENGINE_H
 #define COPPICE_BRIDGE_ENGINE_H
 
-#include "kernel-bridge/bridge.h"
+#include "kernel-bridge/slot_watcher.h"
 
 struct engine;
 struct slot;
-
-#define ENDPOINT_SIZE 128
-struct endpoints {
-	char address[CHANNEL_COUNT]
-		    [ENDPOINT_SIZE]; /* by enum channel: "ipc:///run/...", "tcp://127.0.0.1:N" */
-	char key[65];		     /* signature key, text as the kernel got it */
-	/* CURVE (Z85), "" if not encrypted: the kernel is the server; the client uses the same
-	 * pair. */
-	char curve_public[41];
-	char curve_secret[41];
-	bool trusted_hwm; /* a kernel of coppice_kernel: no mark on its PUB, 64 on our SUB */
-};
-
-struct line_exit {
-	bool known; /* false: it is gone and nobody said how */
-	int code;   /* exit code, if signal is 0 */
-	int signal;
-	bool oom;	/* SIGKILL that was not ours and the cgroup's oom_kill count rose */
-	char text[256]; /* "" or more detail */
-};
-
-/* A park as it was told; a guest's texts, borrowed. The line that it was of may be gone. */
-struct slot_parked {
-	int64_t park;
-	const char *msg_id;
-	struct bytes text;
-};
-
-/* Called by the engine, each from the loop, never inside one of the engine's functions. */
-struct slot_watcher {
-	/* creating -> warm: a line can be started. */
-	void (*on_warm)(void *data);
-	/* The launch failed or the container went away by itself; the slot must still be removed.
-	 */
-	void (*on_gone)(void *data, const struct line_exit *exit, const struct err *err);
-	/* Answer to start: the process runs and its sockets are bound or about to be. */
-	void (*on_started)(void *data, unsigned line, const struct endpoints *endpoints, long pid);
-	void (*on_start_failed)(void *data, unsigned line, const struct err *err);
-	void (*on_exit)(void *data, unsigned line, const struct line_exit *exit);
-	/* A message that the line kept, each frame behind its length; in order of sending. May be
-	 * NULL for a watcher that never asks for a replay. */
-	void (*on_kept)(void *data, unsigned line, enum channel channel, struct bytes frames);
-	/* That was all; lost of them are not there any more, or -1: nobody could be asked. */
-	void (*on_kept_end)(void *data, unsigned line, int64_t lost);
-	/* Answer to hand_over. NULL for a watcher that never asks. */
-	void (*on_handed_over)(void *data, unsigned line);
-	/* What the line's kernel says that it learnt of a cell: a text of its own making. NULL for
-	 * a watcher that does not want it. */
-	void (*on_report)(void *data, unsigned line, const char *msg_id, struct bytes text);
-	/* A question of the line's kernel, likewise. */
-	void (*on_ask)(void *data, unsigned line, int64_t id, const char *what, const char *about);
-	/* What is parked in the slot; what a revived line says of itself. NULL likewise. */
-	void (*on_parked)(void *data, const struct slot_parked *parked);
-	void (*on_unparked)(void *data, int64_t park, const char *reason);
-	void (*on_not_parked)(void *data, unsigned line, const char *msg_id, const char *reason);
-	void (*on_revived)(void *data, unsigned line, struct bytes text);
-	void *data;
-};
 
 struct line_start {
 	unsigned line;
@@ -74,6 +16,7 @@ struct line_start {
 	const struct kernelspec *spec;
 	const struct cJSON *env;
 	const char *key;
+	const char *folder; /* it works in; "": the usual one */
 };
 
 /* A slot that an earlier gateway had, with the line that ran in it (0: none yet). */
@@ -102,12 +45,14 @@ struct engine_ops {
 	/* Kill and remove the container; cb exactly once, s is freed after it; the watcher hears
 	 * nothing from this call on. */
 	void (*remove)(struct slot *s, void (*cb)(void *data), void *data);
-	/* These four are NULL for an engine whose kernels end with the gateway.
+	/* These five are NULL for an engine whose kernels end with the gateway.
 	 * adopt: on_warm follows, then on_started if the line lives, else on_exit; or on_gone. */
 	int (*adopt)(struct engine *e, const struct kernelspec *spec,
 		const struct slot_adopt *adopt, const struct slot_watcher *watcher,
 		struct slot **ret, struct err *err);
-	/* What adopt needs; NULL: this slot cannot be left. */
+	/* Another line of a slot that is being adopted, within the same turn. */
+	int (*adopt_line)(struct slot *s, const struct slot_adopt *adopt, struct err *err);
+	/* What adopt needs; NULL: this slot cannot be left. Its `slot` names it. */
 	struct cJSON *(*slot_row)(const struct slot *s);
 	/* Lets go of a slot, which lives on; s is freed. */
 	void (*leave)(struct slot *s);
@@ -122,12 +67,16 @@ struct engine_ops {
 	/* A line that was started without kernel_id becomes that kernel: on_handed_over, or
 	 * on_exit, follows. Twice does no harm. */
 	int (*hand_over)(struct slot *s, const struct line_start *start, struct err *err);
-	/* These two are NULL for an engine that parks nothing.
+	/* These four are NULL for an engine that parks nothing.
 	 * A line is begun from a park: on_started or on_start_failed follows, then on_revived. */
 	int (*revive)(
 		struct slot *s, const struct line_start *start, int64_t park, struct err *err);
 	/* Best effort; on_unparked follows. */
 	void (*release)(struct slot *s, int64_t park);
+	/* Of a slot that is warm: E_UNAVAILABLE, several kernels cannot be told apart in it. */
+	int (*can_branch)(struct slot *s, struct err *err);
+	/* A folder of line_start's that no line works in any more goes. Best effort. */
+	void (*drop_folder)(struct slot *s, const char *folder);
 	/* CPU limit and the like, set when a kernel is ready (unlimited while starting). */
 	void (*limit)(struct slot *s);
 	/* Removes what an earlier gateway left. */

@@ -29,16 +29,14 @@ struct kernel {
 	struct kernel_watcher watcher;
 	enum kernel_wish wish;
 
-	struct slot *slot;
-	bool warm;	   /* a line can be started in the slot */
-	bool limited;	   /* the engine was told that the start is over */
-	bool slot_gone;	   /* it went away by itself and is to be removed */
-	size_t n_removing; /* slots that the engine is removing */
+	struct kernel_place *place; /* kernel_place.c: where its lines are, or NULL */
+	struct list beside;	    /* in place->kernels */
+	char *folder;		    /* its working folder there; "": the usual one */
+	bool slot_gone;		    /* it went away by itself, or is of no use, and is to be left */
+	size_t n_removing;	    /* slots that the engine is removing */
 
 	unsigned line;		 /* the one that is the kernel */
-	unsigned last_line;	 /* the greatest number that was used in this slot */
 	bool alive;		 /* line was asked for and is not known to have ended */
-	struct list parks;	 /* kernel_revive.c: of the slot */
 	struct revival *revival; /* a line that is to take its place, or NULL */
 	long pid;
 	char key[SIGN_KEY_SIZE];
@@ -112,7 +110,8 @@ struct kept {
 /* kernel.c */
 struct kernel *kernel_new(struct bridge *b, const struct kernel_start *start, struct cJSON *env,
 	const struct kernel_watcher *watcher);
-struct slot_watcher kernel_slot_watcher(struct kernel *k);
+/* E_CAPACITY: there are as many as there may be. */
+int kernel_may_start(const struct bridge *b, struct err *err);
 int kernel_copy_env(const struct cJSON *env, struct cJSON **ret, struct err *err);
 void kernel_set_state(struct kernel *k, enum kernel_state state);
 /* Begins a line, in a new slot if there is none that is warm. What fails, fails later. */

@@ -2,11 +2,14 @@
 
 import asyncio
 import os
+import pathlib
 import sys
 
+from coppice_kernel import branch_folder
 from coppice_kernel.descriptors import loss
 
 COUNT_MAX = 100
+PATHS_MAX = 40
 LOOKED_AT = 20000  # names
 _OURS = ("ipykernel", "tornado", "coppice_kernel", "zmq", "jupyter_client")
 
@@ -70,6 +73,19 @@ def of(namespace, hidden, table):
             break
     found += _without_name(table, named)
     return (found + _tasks(found))[:COUNT_MAX]
+
+
+def paths_below(namespace, folder):
+    """Names that hold a path below it, as a text or a path object."""
+    found = []
+    for name, value in list(namespace.items())[:LOOKED_AT]:
+        if type(name) is not str or name.startswith("_"):
+            continue
+        if type(value) in (bytes, pathlib.PosixPath, pathlib.PurePosixPath):
+            value = os.fsdecode(value)
+        if type(value) is str and branch_folder.is_below(value, folder):
+            found.append(loss(name, "path", f"names a place in the other line's folder: {value}"[:160]))
+    return found[:PATHS_MAX]
 
 
 def _without_name(table, named):

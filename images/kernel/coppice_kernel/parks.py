@@ -60,16 +60,17 @@ def _can_be_told(message):
     """In one packet, with whatever numbers."""
     fields = {k: message[k] for k in ("msg_id", "data")}
     try:
-        ctl.encode("parked", line=1 << 31, park=1 << 31, pid=1 << 31, **fields)
+        ctl.encode("parked", line=1 << 31, park=1 << 31, pid=1 << 31, kernel="k" * 64, **fields)
     except ctl.Malformed:
         return False
     return len(message["msg_id"]) <= MSG_ID_MAX
 
 
 class Park:
-    def __init__(self, seat, line, msg_id, data):
+    def __init__(self, seat, line, msg_id, data, kernel=""):
         self.seat = seat
         self.line = line
+        self.kernel = kernel  # whose line it was: the gateway has several here
         self.msg_id = msg_id
         self.data = data
         self.seconds = seconds_of(data)
@@ -116,7 +117,8 @@ class Parks:
 
     # ---- taking ----
 
-    def offer(self, line, message, fd):
+    def offer(self, child, message, fd):
+        line = child.number
         try:
             seat = socket.socket(fileno=fd)
         except OSError:
@@ -128,7 +130,7 @@ class Parks:
             return
         seat.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self.withdraw(line)
-        self.offered[line] = Park(seat, line, message["msg_id"], message["data"])
+        self.offered[line] = Park(seat, line, message["msg_id"], message["data"], child.kernel)
         self.poll.register(seat, 1)
 
     def withdraw(self, line, reason=None):
@@ -195,7 +197,7 @@ class Parks:
 
     def tell_of(self, park):
         self.tell("parked", line=park.line, msg_id=park.msg_id, park=park.number, pid=park.pid,
-                  data=park.data)
+                  data=park.data, kernel=park.kernel)
 
     def tell_all(self):
         for park in self.living.values():

@@ -16,7 +16,7 @@ import sys
 import threading
 import weakref
 
-from coppice_kernel import ctl, deliver, folder, park
+from coppice_kernel import branch_folder, ctl, deliver, folder, losses, park
 from coppice_kernel.streams import CoppiceStream
 
 _run, _init = threading.Thread.run, threading.Thread.__init__  # before ipykernel wraps them
@@ -34,7 +34,9 @@ def rebuild(old, state, order, fds):
 
 
 def _rebuild(old, state, order, fds):
-    lost = state.lost + state.table.reopen()
+    own = order["cwd"] or old.folder
+    beside = own != old.folder  # it runs beside the line that it is begun from
+    lost = state.lost + (state.table.reopen(old.folder, own) if beside else state.table.reopen())
     replaced = _let_go_of_streams(old)
     _forget_exits()
     _forget_hooks(old)
@@ -54,7 +56,9 @@ def _rebuild(old, state, order, fds):
         "folder": folder.digest(app.folder),
         "lost": lost,
     }
-    _settle(order)
+    if beside:
+        found["paths"] = losses.paths_below(app.kernel.shell.user_ns, old.folder)
+    _settle(order, old.folder)
     app.delivery.tell("revived", data=park.packed(found))
     return app
 
@@ -119,7 +123,7 @@ def _make(old, order, fds):
         kind.clear_instance()
     # Its log is not configured again: that would close every handler of the user's.
     app = type(old).instance(config=config, log=old.log, profile_dir=old.profile_dir)
-    app.take(order["endpoints"], fds[:-1], deliver.start(fds[-1]), old.folder)
+    app.take(order["endpoints"], fds[:-1], deliver.start(fds[-1]), order["cwd"] or old.folder)
     app.begin_again()
     shell = app.kernel.shell
     shell.kernel = shell.parent = app.kernel
@@ -154,12 +158,24 @@ def _make_random_its_own():
         ssl.RAND_add(os.urandom(48), 48.0)
 
 
-def _settle(order):
+def _settle(order, was):
     os.environ.update(order["env"])
     if order["kernel"]:
         os.environ["KERNEL_ID"] = order["kernel"]
     if order["cwd"]:
+        _enter(order["cwd"], was)
+
+
+def _enter(folder, was):
+    """Where it stood, seen from its own folder; what stood outside of that stays there."""
+    try:
+        here = os.getcwd()
+    except OSError:
+        here = was  # it was removed
+    inside = branch_folder.moved(here, was, folder)
+    for place in (inside, folder) if inside else ():
         try:
-            os.chdir(order["cwd"])
+            os.chdir(place)
+            return
         except OSError:
-            pass  # where it stood
+            continue

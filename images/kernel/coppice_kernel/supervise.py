@@ -4,6 +4,7 @@ It lives as long as the container. It must outlive garbage: from the gateway's s
 packet is answered with `error`, from a line's side it is dropped.
 """
 
+import contextlib
 import os
 import select
 import signal
@@ -12,7 +13,9 @@ import sys
 import time
 from collections import deque
 
-from coppice_kernel import ctl, kill, line, oom, parks, preimport, probe, process, start
+from coppice_kernel import (
+    branch_folder, ctl, kill, line, oom, parks, preimport, probe, process, start,
+)
 from coppice_kernel.outlet import Outlet
 
 SOCKET = "/run/coppice/ctl"
@@ -89,6 +92,7 @@ class Supervisor:
             ],
             hands_over=True,
             parks=True,
+            branches=True,
         )
 
     def disconnect(self):
@@ -164,6 +168,7 @@ class Supervisor:
                 "replay": self.on_replay,
                 "answer": lambda m: self.on_answer(m, packet),
                 "hand_over": lambda m: self.on_hand_over(m, packet),
+                "drop_folder": lambda m: branch_folder.drop(m["folder"]),
             }.get(message["type"])
             if verb:
                 verb(message)
@@ -205,6 +210,7 @@ class Supervisor:
             self.tell("start_failed", line=number, reason="five endpoints are needed")
             return
         try:
+            branch_folder.make(message["cwd"])
             pid, link, outbox = start.start(message, fds)
         except OSError as e:
             self.tell("start_failed", line=number, reason=f"cannot fork: {e.strerror}")
@@ -232,6 +238,7 @@ class Supervisor:
             return
         ends = [*line.open_link(), *line.open_link()]
         try:
+            branch_folder.make(message["cwd"])
             ends[0].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # who is the line's process
             self.parks.revive(park, message, fds, (ends[1].fileno(), ends[3].fileno()))
         except OSError as e:
@@ -384,6 +391,8 @@ class Supervisor:
         child = self.lines.get(message["line"])
         if child and child.outlet:
             child.kernel = message["kernel"]
+            with contextlib.suppress(OSError):  # it works elsewhere then
+                branch_folder.make(message["cwd"])
             child.outlet.hand_over(packet)
 
     def nobody_to_ask(self, number):
@@ -407,7 +416,7 @@ class Supervisor:
             return
         if child.outlet.offer:
             (message, seat), child.outlet.offer = child.outlet.offer, None
-            self.parks.offer(child.number, message, seat)
+            self.parks.offer(child, message, seat)
         if child.outlet.of_parks:
             packet, child.outlet.of_parks = child.outlet.of_parks, None
             if self.welcome and self.parks.max:

@@ -169,10 +169,10 @@ TEST(docker_adopt, what_the_row_does_not_know_is_ended)
 	make_file(&fx, "shell-2");
 	make_file(&fx, "shell-21");
 	assert_int_equal(adopt(&fx, NAME, getpid(), NULL), 0);
-	assert_true(has_file(&fx, "shell-1"));
-	assert_false(has_file(&fx, "shell-2") || has_file(&fx, "shell-21"));
 	come_back(&fx, HELLO "\"1:77:k\",\"2:80:k\"]}");
 	cJSON *kill = hear(&fx, "kill");
+	assert_true(has_file(&fx, "shell-1"));
+	assert_false(has_file(&fx, "shell-2") || has_file(&fx, "shell-21"));
 	assert_int_equal(cJSON_GetObjectItem(kill, "line")->valueint, 2);
 	cJSON_Delete(kill);
 	assert_int_equal(fx.started, 1);
