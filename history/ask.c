@@ -271,21 +271,49 @@ static cJSON *node_object(struct asker *a, const char *history, struct db_rows *
 	return o;
 }
 
+/* A line each: "KERNEL_ID NODE BRANCH". The kernel that stands there and has run nothing since. */
+static bool find_standing(const struct asker *a, const char *name, const char *node, char ret[64])
+{
+	char line[HISTORY_BRANCH_SIZE + HISTORY_NODE_SIZE + 64], wanted[sizeof line];
+	int len = snprintf(wanted, sizeof wanted, " %s %s", node, name);
+	for (const char *at = a->stands; at && *at;) {
+		size_t n = strcspn(at, "\n"), id = strcspn(at, " \n");
+		if (copy_text(line, sizeof line, at, n) && len > 0 && id + (size_t)len == n &&
+			strcmp(line + id, wanted) == 0)
+			return copy_text(ret, 64, at, id);
+		at += n + (at[n] ? 1 : 0);
+	}
+	return false;
+}
+
+/* What can come back of the state at its tip. */
+static cJSON *branch_object(struct asker *a, struct db_rows *rows)
+{
+	const char *name = db_text(rows, 0), *node = db_text(rows, 1);
+	char standing[64] = "";
+	cJSON *row = cJSON_CreateObject();
+	cJSON_AddStringToObject(row, "name", name);
+	cJSON_AddStringToObject(row, "node", node);
+	bool stands = find_standing(a, name, node, standing);
+	add_text_or_null(row, "kernel_id", stands ? standing : db_text(rows, 2));
+	add_fidelity(a, db_text(rows, 3), row);
+	cJSON_DeleteItemFromObject(row, "replay");
+	return row;
+}
+
 static int add_all_branches(struct asker *a, const char *history, cJSON *answer, struct err *err)
 {
 	AUTO(db_endp) struct db_rows *rows = NULL;
 	cJSON *list = cJSON_AddArrayToObject(answer, "branches");
 	int status = db_ask(a->db,
-		"SELECT b.name, b.node, s.kernel_id FROM branches b LEFT JOIN session_states s"
+		"SELECT b.name, b.node, s.kernel_id, r.msg_id FROM branches b"
+		" LEFT JOIN session_states s"
 		" ON s.history = b.history AND s.branch = b.name AND s.node = b.node"
+		" LEFT JOIN execution_records r ON r.history = b.history AND r.node = b.node"
 		" WHERE b.history = ? GROUP BY b.name ORDER BY b.name <> 'main', b.name",
 		DB_VALUES(DB_T(history)), &rows, err);
 	while (status == 0 && (status = db_next(rows, err)) == 1) {
-		cJSON *row = cJSON_CreateObject();
-		cJSON_AddStringToObject(row, "name", db_text(rows, 0));
-		cJSON_AddStringToObject(row, "node", db_text(rows, 1));
-		add_text_or_null(row, "kernel_id", db_text(rows, 2));
-		cJSON_AddItemToArray(list, row);
+		cJSON_AddItemToArray(list, branch_object(a, rows));
 		status = 0;
 	}
 	return status;
@@ -546,6 +574,7 @@ int asker_answer(struct asker *a, const struct history_question *question, struc
 	struct err *err)
 {
 	a->parked = question->parked;
+	a->stands = question->stands;
 	switch (question->what) {
 	case HISTORY_LIST:
 		return answer_list(a, question, ret_json, err);
@@ -560,7 +589,8 @@ int asker_answer(struct asker *a, const struct history_question *question, struc
 	case HISTORY_DIFF:
 		return answer_diff(a, question, ret_json, err);
 	case HISTORY_IMPORT:
-		break; /* in slices: lane_ask() */
+	case HISTORY_BRANCH:
+		break; /* in slices, or the recorder's: lane_ask() */
 	case HISTORY_WAY:
 		return answer_way(a, question, ret_json, err);
 	}

@@ -11,6 +11,7 @@ struct asker {
 	struct db *db;
 	const char *folder;
 	const char *parked; /* the present question's */
+	const char *stands;
 };
 
 int asker_open(struct asker *a, const char *folder, struct err *err);

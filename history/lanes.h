@@ -74,7 +74,8 @@ struct histories {
 	size_t n_forgets;		   /* with those that the loop has */
 	bool forgets_rest;		   /* those that wait are to be tried again in a second */
 	struct list wishes, orders_done;
-	struct list adoptions; /* askings whose history is written and is not in the index */
+	struct list branchings; /* askings for the recorder */
+	struct list adoptions;	/* askings whose history is written and is not in the index */
 	size_t n_jobs, n_askings;
 	uint64_t next_seq;
 	bool closing, record_ended, ask_ended, keep_ended;
@@ -110,6 +111,15 @@ void keeping_turn(struct histories *h);
 bool keeping_wants(const struct histories *h);
 /* Loop, without the lock. */
 void keeping_tell(struct list *orders);
+/* ---- branching.c: branches that are asked for, which the recorder makes ---- */
+
+/* Bulk lane. */
+void branching_add(struct histories *h, struct asking *asking);
+/* Recorder's thread, between batches, without the lock. */
+void branchings_turn(struct histories *h);
+/* Recorder's thread, under the lock: there is something for it. */
+bool branchings_wait(const struct histories *h);
+
 /* ---- adopt.c: from the bulk lane, which writes a history that is imported, to the recorder, which
  * alone writes the index, and back ---- */
 
