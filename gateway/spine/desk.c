@@ -1,4 +1,4 @@
-#include "gateway/spine/desk.h"
+#include "gateway/spine/desk_new.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -128,7 +128,8 @@ static void take_another(struct desk *d)
 	const struct kernel_start start = {.id = d->id,
 		.owner = d->owner->name,
 		.spec = kernel_spec(old),
-		.env = kernel_env(old)};
+		.env = kernel_env(old),
+		.folder = kernel_folder(old)};
 	struct kernel_watcher watcher = desk_watcher(d);
 	if (kernel_has_place(old) || !pool_take(pool, &start, &watcher, &d->kernel))
 		return;
@@ -255,6 +256,8 @@ static void on_death(void *data, const struct kernel_death *death)
 	d->death.known = true;
 	d->death.how = *death;
 	d->kernels->count.deaths++;
+	if (d->unborn)
+		return; /* desk_is_born() goes on */
 	if (!d->move)
 		move_cancel(d, "the kernel died"); /* one that its last cell asked for */
 	if (lately(d, d->shutdown_ms, SHUTDOWN_EXPECTED_MS)) {
@@ -339,7 +342,7 @@ static void on_trouble(void *data, const char *text)
 	scribe_look_soon(d);
 }
 
-static void desk_free(void *data)
+void desk_free(void *data)
 {
 	struct desk *d = data;
 	struct kernels *ks = d->kernels;
@@ -380,7 +383,7 @@ void desk_release(struct desk *d)
 		journal_close(j, desk_free, d);
 }
 
-static int open_journal(struct desk *d, bool goes_on, struct err *err)
+int desk_open_journal(struct desk *d, bool goes_on, struct err *err)
 {
 	char folder[PATH_MAX];
 	const struct config *config = &d->gw->config;
@@ -406,6 +409,12 @@ static int open_journal(struct desk *d, bool goes_on, struct err *err)
 	return rc;
 }
 
+void desk_timers_init(struct desk *d)
+{
+	timer_init(&d->restart_timer, on_restart_timer);
+	timer_init(&d->exit_timer, on_exit_timer);
+}
+
 struct kernel_watcher desk_watcher(struct desk *d)
 {
 	return (struct kernel_watcher){
@@ -422,82 +431,6 @@ struct kernel_watcher desk_watcher(struct desk *d)
 		.on_not_parked = parks_on_not_parked,
 		.data = d,
 	};
-}
-
-static int start_kernel(struct desk *d, const struct kernels_start *start,
-	const struct kernelspec *spec, struct err *err)
-{
-	struct kernel_start kernel = {
-		.id = d->id, .owner = d->owner->name, .spec = spec, .env = start->env};
-	struct kernel_watcher watcher = desk_watcher(d);
-	d->from_pool = pool_take(d->kernels->pool, &kernel, &watcher, &d->kernel);
-	if (d->from_pool)
-		return 0;
-	return kernel_start(d->gw->bridge, &kernel, &watcher, &d->kernel, err);
-}
-
-static struct desk *desk_alloc(struct kernels *ks, const struct kernels_start *start,
-	const char *id, const struct kernelspec *spec)
-{
-	struct desk *d = xcalloc(1, sizeof *d);
-	d->kernels = ks;
-	d->gw = ks->gw;
-	d->owner = start->owner;
-	(void)copy_text(d->id, sizeof d->id, id, strlen(id)); /* was checked */
-	d->name = xstrdup(spec->name);
-	d->path = start->path ? xstrdup(start->path) : NULL;
-	crypto_uuid(d->session);
-	list_init(&d->link);
-	list_init(&d->clients);
-	list_init(&d->executions);
-	list_init(&d->waiters);
-	requests_init(&d->requests);
-	acks_init(&d->acks);
-	parks_init(&d->parks);
-	scribe_init(d);
-	scribe_continue(d, start->history ? start->history
-					  : cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
-						    start->env, HISTORY_VARIABLE)));
-	timer_init(&d->restart_timer, on_restart_timer);
-	timer_init(&d->exit_timer, on_exit_timer);
-	log_child(&d->log, &ks->gw->log, "kernel", d->id);
-	desk_touch(d);
-	return d;
-}
-
-int desk_new(struct kernels *ks, const struct kernels_start *start, const char *id,
-	const struct kernelspec *spec, struct desk **ret, struct err *err)
-{
-	struct desk *d = desk_alloc(ks, start, id, spec);
-	int rc = open_journal(d, false, err);
-	if (rc != 0) {
-		desk_free(d);
-		return rc;
-	}
-	rc = start_kernel(d, start, spec, err);
-	if (rc != 0) {
-		d->ending = true;
-		d->kernel = NULL;
-		desk_release(d);
-		return rc;
-	}
-	desk_new_epoch(d);
-	survive_record(d);
-	log_info(&d->log, "kernel_start spec=%s owner=%s", d->name, d->owner->name);
-	*ret = d;
-	return 0;
-}
-
-int desk_restore(struct kernels *ks, const struct kernels_start *start, const char *id,
-	const struct kernelspec *spec, struct desk **ret, struct err *err)
-{
-	struct desk *d = desk_alloc(ks, start, id, spec);
-	int rc = open_journal(d, true, err);
-	if (rc != 0)
-		desk_free(d);
-	else
-		*ret = d;
-	return rc;
 }
 
 void desk_interrupt(struct desk *d, void (*cb)(void *data, const struct err *err), void *data)
@@ -537,7 +470,7 @@ void desk_restart_on(struct desk *d)
 	restart(d);
 }
 
-static void on_ended(void *data)
+void desk_on_ended(void *data)
 {
 	struct desk *d = data;
 	struct err err;
@@ -572,7 +505,7 @@ void desk_end(struct desk *d, const char *reason, void (*cb)(void *data), void *
 	}
 	d->ending = true;
 	clients_close(d, JOURNAL_TO_ALL, 1000, "the kernel was ended");
-	kernel_end(d->kernel, on_ended, d);
+	kernel_end(d->kernel, desk_on_ended, d);
 }
 
 void desk_leave(struct desk *d, bool left)
@@ -591,5 +524,5 @@ void desk_leave(struct desk *d, bool left)
 	if (left)
 		desk_release(d);
 	else
-		kernel_end(d->kernel, on_ended, d);
+		kernel_end(d->kernel, desk_on_ended, d);
 }

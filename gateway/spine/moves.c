@@ -12,7 +12,6 @@
 
 #define INTERRUPT_MS 10000u
 #define RECORD_MS    3000u
-#define PARKED_MAX   (64u << 10)
 
 /*
  *   waits --no cell runs--> records --all is recorded--> asks --the way--> revives --switched--+
@@ -53,11 +52,6 @@ struct filed {
 };
 
 static void on_timer(struct timer *t);
-
-static void delete_tree(cJSON **tree)
-{
-	cJSON_Delete(*tree);
-}
 
 static const char *text_of(const cJSON *o, const char *key)
 {
@@ -282,28 +276,6 @@ static struct parked *park_copy(const struct parked *p)
 	return copy;
 }
 
-/* E_PARTIAL: nothing of it is kept but the code; ret_report tells. */
-static int find_park(struct desk *d, const cJSON *way, const struct parked **ret,
-	cJSON **ret_report, struct err *err)
-{
-	const cJSON *node = cJSON_GetObjectItemCaseSensitive(way, "node");
-	const char *msg_id = text_of(node, "msg_id");
-	bool ours = strcmp(text_of(node, "kernel_id"), d->id) == 0;
-	const char *why = parks_refusal(&d->parks, msg_id);
-	*ret = ours && *msg_id ? parks_find(&d->parks, msg_id) : NULL;
-	if (*ret)
-		return 0;
-	if (strcmp(text_of(node, "kind"), "root") == 0)
-		why = "it is the beginning: a restart of the kernel leads there";
-	else if (!ours)
-		why = "another kernel ran it";
-	else if (!why)
-		why = "no process that stood there is parked";
-	*ret_report = move_code_only(way, why);
-	return err_set(
-		err, E_PARTIAL, "%.12s cannot be gone back to, %s", text_of(node, "id"), why);
-}
-
 static int set_target(struct move *m)
 {
 	struct desk *d = m->desk;
@@ -323,19 +295,21 @@ static int look_at_way(struct move *m, struct err *err)
 {
 	struct desk *d = m->desk;
 	const cJSON *version = cJSON_GetObjectItemCaseSensitive(m->way, "state_version");
-	const struct parked *park = NULL;
+	struct parks_found found = {0};
 	uint64_t recorded = cJSON_IsNumber(version) ? (uint64_t)version->valuedouble : 0;
 	if (d->scribe.state_version < recorded) /* an earlier gateway's */
 		d->scribe.state_version = recorded;
 	if (m->known_version >= 0 && (uint64_t)m->known_version != d->scribe.state_version)
 		return err_set(err, E_STALE, "the kernel has moved on: its state_version is %llu",
 			(unsigned long long)d->scribe.state_version);
-	int rc = find_park(d, m->way, &park, &m->report, err);
-	if (rc != 0)
+	int rc = parks_find_way(d->kernels, d->owner, d, m->way, &found, err);
+	if (rc != 0) {
+		m->report = TAKE(found.report);
 		return rc;
+	}
 	if (set_target(m) != 0)
 		return err_set(err, E_INVALID, "what history answered makes no sense");
-	m->park = park_copy(park);
+	m->park = park_copy(found.park);
 	m->report = report_new(FIDELITY_EXACT);
 	report_add_lost(m->report, bytes_of(m->park->text));
 	if (report_fidelity(m->report) > m->accept)
@@ -368,8 +342,7 @@ static void ask(struct move *m)
 {
 	struct desk *d = m->desk;
 	AUTO(buf_done) struct buf parked;
-	buf_init(&parked, PARKED_MAX);
-	parks_list(d, &parked);
+	parks_list_of(d, &parked);
 	const struct history_question q = {
 		.what = HISTORY_WAY,
 		.owner = d->owner->name,
@@ -440,7 +413,7 @@ static void on_interrupted(void *data, const struct err *err)
 /* ---- the beginning ---- */
 
 /* As a ref takes it, and no name that leads to a node. */
-static int check_branch(const char *name, struct err *err)
+int move_check_branch(const char *name, struct err *err)
 {
 	size_t len = name ? strlen(name) : 0;
 	bool fine =
@@ -459,7 +432,7 @@ static int check_branch(const char *name, struct err *err)
 static int may_begin(const struct desk *d, const struct move_order *order, struct err *err)
 {
 	bool runs = queue_busy(&d->queue);
-	int rc = check_branch(order->branch, err);
+	int rc = move_check_branch(order->branch, err);
 	if (rc != 0)
 		return rc;
 	if (!d->gw->histories)
@@ -542,14 +515,14 @@ void desk_checkout(struct desk *d, const struct move_order *order,
 
 int move_file(struct desk *d, const struct cJSON *way, struct err *err)
 {
-	const struct parked *park;
+	struct parks_found found = {0};
 	struct execution *x = queue_running(&d->queue);
-	AUTO(delete_tree) cJSON *report = NULL;
 	if (!x || !x->request)
 		return err_set(err, E_INVALID, "that is asked in a cell, while it runs");
 	if (d->move || d->filed)
 		return err_set(err, E_BUSY, "the kernel is on its way to another node already");
-	int rc = find_park(d, way, &park, &report, err);
+	int rc = parks_find_way(d->kernels, d->owner, d, way, &found, err);
+	cJSON_Delete(found.report);
 	if (rc != 0) {
 		move_add_rebuild(err, way);
 		return rc;

@@ -20,6 +20,7 @@ struct bridge {
 	struct kernelspec spec;
 	struct fault fault;
 	bool survives, leaves;
+	unsigned places;
 };
 
 struct kernel {
@@ -33,6 +34,8 @@ struct kernel {
 	int64_t answered;
 	char answer[512];
 	char id[40];
+	char folder[160];
+	unsigned place; /* kernels with one number are in one container */
 	unsigned restarts, interrupts;
 	char session[32];
 	struct jmsg **sent;
@@ -221,91 +224,7 @@ const char *fake_kernel_answer(const struct kernel *k, int64_t id)
 	return k->answered == id ? k->answer : "";
 }
 
-/* ---- parks ---- */
-
-void fake_kernel_parks(struct kernel *k, int64_t park, const char *msg_id, const char *text)
-{
-	k->watcher.on_parked(
-		k->watcher.data, msg_id, park, (struct bytes){(const uint8_t *)text, strlen(text)});
-}
-
-void fake_kernel_unparks(struct kernel *k, int64_t park)
-{
-	k->watcher.on_unparked(k->watcher.data, park, "thinned");
-}
-
-void fake_kernel_not_parked(struct kernel *k, const char *msg_id, const char *reason)
-{
-	k->watcher.on_not_parked(k->watcher.data, msg_id, reason);
-}
-
-void kernel_revive(struct kernel *k, const struct kernel_revival *revival)
-{
-	assert(!k->ending && !k->revival.cb);
-	if (fault_hit(k->bridge) || k->state == KERNEL_STARTING) {
-		struct deferred *d = defer(k, revival->data);
-		d->cb = revival->cb;
-		d->code = E_UNAVAILABLE;
-		return;
-	}
-	k->revival = *revival;
-}
-
-int64_t fake_kernel_revives(const struct kernel *k)
-{
-	return k->revival.cb ? k->revival.park : 0;
-}
-
-static void revival_cancel(struct kernel *k)
-{
-	if (!k->revival.cb)
-		return;
-	struct deferred *d = defer(k, k->revival.data);
-	d->cb = k->revival.cb;
-	d->code = E_DEAD;
-	k->revival = (struct kernel_revival){0};
-}
-
-void fake_kernel_not_revived(struct kernel *k, int code)
-{
-	const struct kernel_revival revival = k->revival;
-	struct err err;
-	err_set(&err, code, "it did not stand up");
-	k->revival = (struct kernel_revival){0};
-	revival.cb(revival.data, &err);
-}
-
-void fake_kernel_proves(struct kernel *k, const char *text)
-{
-	const struct kernel_revival revival = k->revival;
-	struct err err;
-	k->revival = (struct kernel_revival){0};
-	if (revival.check(revival.data, (struct bytes){(const uint8_t *)text, strlen(text)}, &err) <
-		0) {
-		revival.cb(revival.data, &err);
-		return;
-	}
-	revival.on_switch(revival.data);
-	while (k->first < k->last)
-		jmsg_unref(k->sent[k->first++]);
-	k->restarts++;
-	(void)snprintf(k->session, sizeof k->session, "kernel-%u", k->restarts + 1);
-	k->state = KERNEL_STARTING;
-	if (k->watcher.on_record)
-		k->watcher.on_record(k->watcher.data);
-	fake_kernel_ready(k);
-	revival.cb(revival.data, NULL);
-}
-
-void kernel_release(struct kernel *k, int64_t park)
-{
-	k->released = park;
-}
-
-int64_t fake_kernel_released(const struct kernel *k)
-{
-	return k->released;
-}
+#include "tests/lib/fake_bridge_parks.h"
 
 void fake_kernel_notice(struct kernel *k, const char *text)
 {
@@ -417,6 +336,8 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 	k->unowned = !start->id;
 	if (start->id)
 		(void)snprintf(k->id, sizeof k->id, "%s", start->id);
+	k->place = ++b->places;
+	(void)snprintf(k->folder, sizeof k->folder, "%s", start->folder ? start->folder : "");
 	k->watcher = *watcher;
 	k->sent = xcalloc(SENT_MAX, sizeof(struct jmsg *));
 	(void)snprintf(k->session, sizeof k->session, "kernel-1");
@@ -511,6 +432,32 @@ int kernel_restore_dead(struct bridge *b, const struct kernel_start *start,
 	if (rc == 0)
 		(*ret)->state = KERNEL_DEAD;
 	return rc;
+}
+
+int kernel_beside(struct kernel *of, const struct kernel_start *start,
+	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err)
+{
+	unsigned n = 0;
+	LIST_EACH (at, &of->bridge->kernels)
+		n += CONTAINER_OF(at, struct kernel, link)->place == of->place ? 1 : 0;
+	if (n >= BESIDE_MAX)
+		return err_set(err, E_CAPACITY, "%u branches live in this container already", n);
+	int rc = kernel_start(of->bridge, start, watcher, ret, err);
+	if (rc != 0)
+		return rc;
+	(*ret)->place = of->place;
+	(*ret)->state = KERNEL_DEAD;
+	return 0;
+}
+
+bool kernel_is_beside(const struct kernel *k, const struct kernel *other)
+{
+	return k->place == other->place;
+}
+
+const char *kernel_folder(const struct kernel *k)
+{
+	return k->folder;
 }
 
 bool kernel_leave(struct kernel *k)
