@@ -23,6 +23,9 @@ static void take(struct desk *d, const cJSON *way)
 	const cJSON *node = cJSON_GetObjectItemCaseSensitive(way, "node");
 	const cJSON *version = cJSON_GetObjectItemCaseSensitive(way, "state_version");
 	const char *id = text_of(node, "id"), *branch = text_of(way, "branch");
+	/* The node is of another branch where one was begun at it. */
+	if (d->at.branch[0] && strcmp(id, d->at.node) == 0)
+		branch = d->at.branch;
 	if (s->node[0] || strcmp(text_of(node, "kind"), "execution") != 0)
 		return;
 	(void)copy_text(s->node, sizeof s->node, id, strlen(id)); /* fits, as the branch does */

@@ -2,9 +2,11 @@
 the line that it comes from goes on; each for itself through ends, deaths and kills."""
 
 import os
+import random
 import signal
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -272,6 +274,51 @@ def test_killed_gateways_take_both_up(docker_server):
         assert d.run("print(x)").stdout == "11\n"
         d.close()
         c.close()
+
+
+KERNELS = ("import os\nprint(sum(open(f'/proc/{p}/comm').read() == 'kernel\\n' "
+           "for p in os.listdir('/proc') if p.isdigit()))")
+
+
+def ask_for_a_branch(server, kernel_id, name):
+    try:
+        server.post(f"/history/{kernel_id}/branches", json={"at": "In[1]", "name": name})
+    except OSError:
+        pass  # it was killed before it answered
+
+
+@pytest.mark.parametrize("seed", [5])
+def test_killed_at_any_moment_it_is_whole_or_not_there(docker_server, seed):
+    """The moment is by chance, what follows is not."""
+    server, moments = docker_server("branches-moments"), random.Random(seed)
+    kernel_id, whole = server.start_kernel("python3"), 0
+    with server.open(kernel_id) as c:
+        c.info()
+        assert c.run("x = 1").status == "ok"
+        for i in range(8):
+            parked(server, kernel_id, 1, "In[1]")
+            asks = threading.Thread(target=ask_for_a_branch, args=(server, kernel_id, f"b{i}"))
+            asks.start()
+            time.sleep(moments.uniform(0, 1.5))
+            cut(server, signal.SIGKILL)
+            asks.join()
+            again(server)
+            c = reconnected(server, kernel_id, c)
+            assert c.run("print(x)", silent=True).stdout == "1\n"
+            others = {k["id"] for k in server.json("/api/kernels")} - {kernel_id}
+            assert len(others) <= 1
+            for other in others:
+                whole += 1
+                assert server.model(other)["branch"] == f"b{i}"
+                assert server.container_of(other) == server.container_of(kernel_id)
+                with server.open(other) as d:
+                    d.info()
+                    assert d.run("print(x)", silent=True).stdout == "1\n"
+                assert server.delete(f"/api/kernels/{other}").status_code == 204
+            wait(lambda c=c: c.run(KERNELS, silent=True).stdout, lambda said: said == "1\n", within(20))
+            assert len(engine.containers(server.run_dir)) == 1
+        c.close()
+    print(f"{whole} of 8 were whole")
 
 
 def test_of_two_that_want_one_name_one_gets_it(server, walk):
