@@ -128,10 +128,11 @@ static void take_another(struct desk *d)
 	const struct kernel_start start = {.id = d->id,
 		.owner = d->owner->name,
 		.spec = kernel_spec(old),
-		.env = kernel_env(old),
-		.folder = kernel_folder(old)};
+		.env = kernel_env(old)};
 	struct kernel_watcher watcher = desk_watcher(d);
-	if (kernel_has_place(old) || !pool_take(pool, &start, &watcher, &d->kernel))
+	/* One that waits works in the usual folder since it was begun. */
+	if (kernel_has_place(old) || *kernel_folder(old) ||
+		!pool_take(pool, &start, &watcher, &d->kernel))
 		return;
 	survive_record(d);
 	pool_end_kernel(pool, old);

@@ -4,7 +4,6 @@ It lives as long as the container. It must outlive garbage: from the gateway's s
 packet is answered with `error`, from a line's side it is dropped.
 """
 
-import contextlib
 import os
 import select
 import signal
@@ -391,8 +390,6 @@ class Supervisor:
         child = self.lines.get(message["line"])
         if child and child.outlet:
             child.kernel = message["kernel"]
-            with contextlib.suppress(OSError):  # it works elsewhere then
-                branch_folder.make(message["cwd"])
             child.outlet.hand_over(packet)
 
     def nobody_to_ask(self, number):
