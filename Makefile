@@ -6,7 +6,7 @@ endif
 OPT     ?= -O2 -g
 SAN     ?=
 WARN    := -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes -Werror
-PKGS    := libwebsockets libuv libzmq libsodium libcrypto libcurl libcjson libcmark libgit2 sqlite3 zlib
+PKGS    := libwebsockets libuv libzmq libsodium libcrypto libcurl libcjson libcmark libgit2 sqlite3 zlib libzstd
 CFLAGS  += -std=gnu17 -D_GNU_SOURCE -I. -I$(BUILD)/gen -MMD -MP $(OPT) $(SAN) $(WARN) -fstack-protector-strong
 CFLAGS  += $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -linih -lpthread -lm
@@ -42,8 +42,8 @@ BENCH  := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/ben
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all run test check unit flow python lint asan asan-check faults tsan e2e soak fuzz bench bench-history image \
-	install clean help build-tests bench-programs replay explore
+.PHONY: all run test check unit flow python lint asan asan-check faults tsan e2e soak fuzz bench bench-branch \
+	bench-history image install clean help build-tests bench-programs replay explore
 
 all: $(BUILD)/coppice $(BUILD)/coppice-render ## the gateway, at build/coppice, and its drawing program
 
@@ -205,8 +205,20 @@ bench: ## we and the peers in one run; ARGS="--only FAMILY", "--full", "--quick"
 	@tests/bench/setup
 	$(BUILD)/bench-venv/main/bin/python tests/bench/bench.py $(ARGS)
 
-bench-history: $(BUILD)/tests/flow/history/test_figures ## a history that grows to 100,000 nodes
-	COPPICE_HISTORY_NODES=100000 $<
+bench-branch: ## going back, beside Kishu, dill, pickle and run-all; ARGS="--states S0,S2", "--full", "--quick"
+	@.ci/setup test
+	@$(MAKE) --no-print-directory -j2 all
+	@.ci/engine start
+	@images/kernel/build
+	@tests/bench/setup branch
+	$(BUILD)/bench-venv/main/bin/python tests/bench/branch.py $(ARGS)
+
+bench-history: ## a history that grows, to 100,000 nodes and beside Kishu; ARGS="--full", "--quick"
+	@.ci/setup test
+	@$(MAKE) --no-print-directory -j2 all $(BUILD)/tests/flow/history/test_figures
+	@tests/bench/setup branch
+	$(BUILD)/bench-venv/main/bin/python tests/bench/history.py $(ARGS)
+	COPPICE_HISTORY_NODES=100000 $(BUILD)/tests/flow/history/test_figures
 
 image: ## the kernel image coppice-kernel
 	@.ci/setup run

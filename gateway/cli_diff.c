@@ -214,6 +214,25 @@ static void add_variables(struct buf *out, const cJSON *variables)
 	}
 }
 
+/* ---- files ---- */
+
+static void add_files(struct buf *out, const cJSON *files)
+{
+	static const char *const words[] = {"deleted", "created", "modified"};
+	static const char *const marks[] = {"- ", "+ ", "! "};
+	const cJSON *file;
+	if (cJSON_GetArraySize(files) > 0)
+		(void)buf_add_text(out, "*** files\n"); /* latched, as below */
+	cJSON_ArrayForEach (file, files) {
+		const char *change = cli_text_of(file, "change");
+		for (size_t i = 0; i < ARRAY_LEN(words); i++)
+			if (strcmp(change, words[i]) == 0)
+				(void)buf_add_text(out, marks[i]);
+		cli_plain_line(out, cli_text_of(file, "path"), 200);
+		(void)buf_add_text(out, "\n");
+	}
+}
+
 /* ---- the command ---- */
 
 /* nbdime puts what came before what went in its place; people read it the other way round. */
@@ -240,6 +259,7 @@ static void add_all(struct buf *out, const cJSON *notebook, cJSON *diff)
 	add_code(out, cells, patch_of(member(diff, "code"), "cells"));
 	add_outputs(out, cells, patch_of(member(diff, "outputs"), "cells"));
 	add_variables(out, member(diff, "variables"));
+	add_files(out, member(diff, "files"));
 	if (out->len == 0)
 		(void)buf_add_text(out, "no difference\n"); /* latched */
 }

@@ -7,7 +7,8 @@
 #include "gateway/cli_history.h"
 #include "gateway/cli_plain.h"
 
-#define SHOWN_MAX (1u << 30)
+#define SHOWN_MAX   (1u << 30)
+#define FILES_SHOWN 100
 
 static void add_line_of(struct buf *b, const cJSON *tree, const char *name, size_t width)
 {
@@ -108,6 +109,46 @@ static void add_variables(struct buf *b, const cJSON *node)
 		(void)buf_add_text(b, "  ... and more\n");
 }
 
+/* "modified a.csv, 120 bytes". */
+static void add_file(struct buf *b, const cJSON *file)
+{
+	const cJSON *bytes = member(file, "bytes");
+	const char *change = cli_text_of(file, "change"), *lost = cli_text_of(file, "lost");
+	(void)buf_add_text(b, "  "); /* latched, as below */
+	cli_plain_line(b, change, 20);
+	(void)buf_add_text(b, " ");
+	add_line_of(b, file, "path", 200);
+	if (cJSON_IsNumber(bytes) && strcmp(change, "deleted") != 0)
+		(void)buf_addf(b, ", %.0f bytes", bytes->valuedouble);
+	if (*lost) {
+		(void)buf_add_text(b, ": ");
+		cli_plain_line(b, lost, 200);
+	}
+	(void)buf_add_text(b, "\n");
+}
+
+static void add_files(struct buf *b, const cJSON *node)
+{
+	const cJSON *list = member(node, "files"), *file;
+	const char *reason = cli_text_of(node, "files_reason");
+	int left = FILES_SHOWN;
+	if (cJSON_GetArraySize(list) == 0 && !*reason)
+		return;
+	(void)buf_add_text(b, "--- files\n"); /* latched, as below */
+	if (*reason) {
+		(void)buf_add_text(b, "  not recorded: ");
+		cli_plain_line(b, reason, 200);
+		(void)buf_add_text(b, "\n");
+	}
+	cJSON_ArrayForEach (file, list) {
+		if (left-- == 0)
+			break;
+		add_file(b, file);
+	}
+	if (left < 0)
+		(void)buf_addf(b, "  ... and %d more\n", cJSON_GetArraySize(list) - FILES_SHOWN);
+}
+
 /* ---- outputs ---- */
 
 static void add_bundle(struct buf *b, const cJSON *output)
@@ -168,6 +209,7 @@ static void add_node(struct buf *b, const cJSON *node)
 	add_status(b, node);
 	add_times(b, node);
 	add_variables(b, node);
+	add_files(b, node);
 	if (*cli_text_of(node, "code")) {
 		(void)buf_add_text(b, "--- code\n");
 		add_block(b, cli_text_of(node, "code"));

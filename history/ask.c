@@ -7,6 +7,7 @@
 
 #include "gateway/base/clock.h"
 #include "gateway/base/json_tree.h"
+#include "history/ask_files.h"
 #include "history/diff.h"
 #include "history/export.h"
 #include "history/folder.h"
@@ -25,7 +26,7 @@
 #define NODE_COLUMNS                                                                               \
 	" r.seq, r.node, r.parent, r.kind, r.execution_count, r.status, r.summary, r.started_us,"  \
 	" r.duration_us, r.stdout_bytes, r.stderr_bytes, r.outputs, r.msg_id, r.silent, r.ename,"  \
-	" r.evalue, r.exit, r.n, r.environment"
+	" r.evalue, r.exit, r.n, r.environment, r.files, r.memory_of"
 
 enum {
 	COLUMN_SEQ,
@@ -46,7 +47,9 @@ enum {
 	COLUMN_EVALUE,
 	COLUMN_EXIT,
 	COLUMN_N,
-	COLUMN_ENVIRONMENT
+	COLUMN_ENVIRONMENT,
+	COLUMN_FILES,
+	COLUMN_MEMORY_OF
 };
 
 int asker_open(struct asker *a, const char *folder, struct err *err)
@@ -206,7 +209,7 @@ static void add_counts(struct db_rows *rows, cJSON *object)
 	add_number(counts, "stdout_bytes", db_number(rows, COLUMN_STDOUT));
 	add_number(counts, "stderr_bytes", db_number(rows, COLUMN_STDERR));
 	add_number(counts, "outputs", db_number(rows, COLUMN_OUTPUTS));
-	add_number(counts, "files", 0);
+	add_number(counts, "files", db_number(rows, COLUMN_FILES));
 }
 
 static void add_ends(struct db_rows *rows, cJSON *object)
@@ -234,7 +237,7 @@ const char *asker_parked(const struct asker *a, const char *msg_id)
 }
 
 /* A state is kept as long as a process that was in it stands by; else nothing but the code is. */
-static void add_fidelity(const struct asker *a, const char *msg_id, cJSON *object)
+void asker_add_fidelity(const struct asker *a, const char *msg_id, cJSON *object)
 {
 	const char *parked = asker_parked(a, msg_id);
 	cJSON_AddStringToObject(object, "fidelity", parked ? parked : "code-only");
@@ -242,6 +245,17 @@ static void add_fidelity(const struct asker *a, const char *msg_id, cJSON *objec
 	if (parked)
 		cJSON_AddItemToArray(ways, cJSON_CreateString("parked"));
 	cJSON_AddStringToObject(object, "replay", "unknown");
+}
+
+static bool is_files(struct db_rows *rows)
+{
+	return strcmp(db_text(rows, COLUMN_KIND), "files") == 0;
+}
+
+/* A change of files is in the memory of the run before it. */
+static const char *memory_of(struct db_rows *rows)
+{
+	return db_text(rows, is_files(rows) ? COLUMN_MEMORY_OF : COLUMN_MSG_ID);
 }
 
 static cJSON *node_object(struct asker *a, const char *history, struct db_rows *rows)
@@ -263,60 +277,12 @@ static cJSON *node_object(struct asker *a, const char *history, struct db_rows *
 	(void)snprintf(
 		ms, sizeof ms, "%lld.%03lld", (long long)(us / 1000), (long long)(us % 1000));
 	cJSON_AddRawToObject(o, "duration_ms", ms);
-	add_fidelity(a, db_text(rows, COLUMN_MSG_ID), o);
+	asker_add_fidelity(a, memory_of(rows), o);
 	add_counts(rows, o);
-	add_text_or_null(o, "msg_id", db_text(rows, COLUMN_MSG_ID));
+	add_text_or_null(o, "msg_id", is_files(rows) ? "" : db_text(rows, COLUMN_MSG_ID));
 	cJSON_AddBoolToObject(o, "silent", db_number(rows, COLUMN_SILENT) != 0);
 	add_ends(rows, o);
 	return o;
-}
-
-/* A line each: "KERNEL_ID NODE BRANCH". The kernel that stands there and has run nothing since. */
-static bool find_standing(const struct asker *a, const char *name, const char *node, char ret[64])
-{
-	char line[HISTORY_BRANCH_SIZE + HISTORY_NODE_SIZE + 64], wanted[sizeof line];
-	int len = snprintf(wanted, sizeof wanted, " %s %s", node, name);
-	for (const char *at = a->stands; at && *at;) {
-		size_t n = strcspn(at, "\n"), id = strcspn(at, " \n");
-		if (copy_text(line, sizeof line, at, n) && len > 0 && id + (size_t)len == n &&
-			strcmp(line + id, wanted) == 0)
-			return copy_text(ret, 64, at, id);
-		at += n + (at[n] ? 1 : 0);
-	}
-	return false;
-}
-
-/* What can come back of the state at its tip. */
-static cJSON *branch_object(struct asker *a, struct db_rows *rows)
-{
-	const char *name = db_text(rows, 0), *node = db_text(rows, 1);
-	char standing[64] = "";
-	cJSON *row = cJSON_CreateObject();
-	cJSON_AddStringToObject(row, "name", name);
-	cJSON_AddStringToObject(row, "node", node);
-	bool stands = find_standing(a, name, node, standing);
-	add_text_or_null(row, "kernel_id", stands ? standing : db_text(rows, 2));
-	add_fidelity(a, db_text(rows, 3), row);
-	cJSON_DeleteItemFromObject(row, "replay");
-	return row;
-}
-
-static int add_all_branches(struct asker *a, const char *history, cJSON *answer, struct err *err)
-{
-	AUTO(db_endp) struct db_rows *rows = NULL;
-	cJSON *list = cJSON_AddArrayToObject(answer, "branches");
-	int status = db_ask(a->db,
-		"SELECT b.name, b.node, s.kernel_id, r.msg_id FROM branches b"
-		" LEFT JOIN session_states s"
-		" ON s.history = b.history AND s.branch = b.name AND s.node = b.node"
-		" LEFT JOIN execution_records r ON r.history = b.history AND r.node = b.node"
-		" WHERE b.history = ? GROUP BY b.name ORDER BY b.name <> 'main', b.name",
-		DB_VALUES(DB_T(history)), &rows, err);
-	while (status == 0 && (status = db_next(rows, err)) == 1) {
-		cJSON_AddItemToArray(list, branch_object(a, rows));
-		status = 0;
-	}
-	return status;
 }
 
 static int read_node_cursor(const char *cursor, int64_t *ret_seq, struct err *err)
@@ -369,7 +335,7 @@ static int answer_one(
 		return status;
 	cJSON_AddStringToObject(answer, "id", found.id);
 	cJSON_AddStringToObject(answer, "name", found.name);
-	status = add_all_branches(a, found.id, answer, err);
+	status = answer_branches(a, found.id, answer, err);
 	if (status == 0)
 		status = add_nodes(a, found.id, q, answer, err);
 	return status == 0 ? print(answer, ret_json, err) : status;
@@ -457,6 +423,9 @@ static int splice_cost(struct node_files *f, struct buf *ret_json, struct err *e
 	if (!f->peak_told)
 		add_member(ret_json, "peak_memory_bytes", meta, "peak_memory_bytes");
 	add_member(ret_json, "queue_position", meta, "queue_position");
+	struct bytes reason = object_find(meta, "files_reason");
+	if (reason.len > 0)
+		add_member(ret_json, "files_reason", meta, "files_reason");
 	if (forget_is_forgotten(meta))
 		(void)buf_add_text(ret_json, ",\"forgotten\":true"); /* latched, as below */
 	/* One that was never sent waited until its end, which says nothing. */
@@ -470,37 +439,50 @@ static int splice_cost(struct node_files *f, struct buf *ret_json, struct err *e
 	return 0;
 }
 
-static void add_report(cJSON *object, bool is_root, const char *parked)
+static void add_report(cJSON *object, bool is_root, const char *parked, bool has_files)
 {
-	const char *note = parked ? "The state itself stands by in the kernel's container: "
-				    "`checkout` goes back to it and tells what of it is lost. "
-				    "Working files are not put back."
-				  : "Code, outputs and what kind of variables there were "
-				    "are kept; what they held and working files of this "
-				    "node are not.";
 	cJSON *report = cJSON_AddObjectToObject(object, "report");
 	cJSON_AddStringToObject(report, "fidelity", parked ? parked : "code-only");
 	cJSON_AddArrayToObject(report, "lost");
 	cJSON_AddArrayToObject(report, "approximate");
 	cJSON *notes = cJSON_AddArrayToObject(report, "notes");
 	if (!is_root)
-		cJSON_AddItemToArray(notes, cJSON_CreateString(note));
+		cJSON_AddItemToArray(
+			notes, cJSON_CreateString(files_note(parked != NULL, has_files)));
 }
 
 /* The object without its closing brace. */
 static int put_node_head(struct asker *a, const char *history, struct db_rows *rows,
-	struct buf *ret_json, struct err *err)
+	struct node_files *f, struct buf *ret_json, struct err *err)
 {
 	AUTO(tree_freep) cJSON *object = node_object(a, history, rows);
-	bool is_root = strcmp(db_text(rows, COLUMN_KIND), "root") == 0;
-	cJSON_AddArrayToObject(object, "files");
-	add_report(object, is_root, asker_parked(a, db_text(rows, COLUMN_MSG_ID)));
+	bool is_root = strcmp(db_text(rows, COLUMN_KIND), "root") == 0, has_files = false;
+	int status = files_known(&f->repo, f->node, &has_files, err);
+	if (status != 0)
+		return status;
+	add_report(object, is_root, asker_parked(a, memory_of(rows)), has_files);
 	cJSON_AddStringToObject(object, "environment", db_text(rows, COLUMN_ENVIRONMENT));
 	cJSON_AddNullToObject(object, "messages_url"); /* raw messages are not kept */
-	int status = print(object, ret_json, err);
+	status = print(object, ret_json, err);
+	if (status != 0)
+		return status;
+	ret_json->data[--ret_json->len] = '\0';
+	(void)buf_add_text(ret_json, ",\"files\":"); /* latched */
+	return files_put_node(&f->repo, db_text(rows, COLUMN_PARENT), f->node, ret_json, err);
+}
+
+static int put_run(struct node_files *f, uint64_t n, struct buf *ret_json, struct err *err)
+{
+	if (n == 0)
+		return buf_add_text(ret_json, ",\"code\":\"\",\"outputs\":[],\"variables\":[],"
+					      "\"variables_complete\":true,"
+					      "\"peak_memory_bytes\":null,\"queue_position\":null,"
+					      "\"wait_ms\":null");
+	run_folder(n, f->folder);
+	int status = splice_run(f, ret_json, err);
 	if (status == 0)
-		ret_json->data[--ret_json->len] = '\0';
-	return status;
+		status = splice_learnt(f, ret_json, err);
+	return status == 0 ? splice_cost(f, ret_json, err) : status;
 }
 
 static int put_node(struct asker *a, const char *history, const char *path, struct node_files *f,
@@ -515,23 +497,12 @@ static int put_node(struct asker *a, const char *history, const char *path, stru
 		status = db_next(rows, err);
 	if (status != 1)
 		return status < 0 ? status : err_set(err, E_NOT_FOUND, "the node is gone");
-	status = put_node_head(a, history, rows, ret_json, err);
-	if (status == 0 && db_number(rows, COLUMN_N) == 0) {
-		(void)buf_add_text(ret_json, ",\"code\":\"\",\"outputs\":[],\"variables\":[],"
-					     "\"variables_complete\":true,"
-					     "\"peak_memory_bytes\":null,\"queue_position\":null,"
-					     "\"wait_ms\":null"); /* latched */
-	} else if (status == 0) {
-		run_folder((uint64_t)db_number(rows, COLUMN_N), f->folder);
-		status = repo_open(path, &f->repo, err);
-		if (status == 0)
-			status = splice_run(f, ret_json, err);
-		if (status == 0)
-			status = splice_learnt(f, ret_json, err);
-		if (status == 0)
-			status = splice_cost(f, ret_json, err);
-		repo_close(&f->repo);
-	}
+	status = repo_open(path, &f->repo, err);
+	if (status == 0)
+		status = put_node_head(a, history, rows, f, ret_json, err);
+	if (status == 0)
+		status = put_run(f, (uint64_t)db_number(rows, COLUMN_N), ret_json, err);
+	repo_close(&f->repo);
 	(void)buf_add_text(ret_json, "}"); /* latched */
 	return status == 0 ? buf_check(ret_json, "an answer", err) : status;
 }
@@ -593,6 +564,8 @@ int asker_answer(struct asker *a, const struct history_question *question, struc
 		break; /* in slices, or the recorder's: lane_ask() */
 	case HISTORY_WAY:
 		return answer_way(a, question, ret_json, err);
+	case HISTORY_FILES:
+		return answer_files(a, question, ret_json, err);
 	}
 	return err_set(err, E_INVALID, "a question of no kind");
 }

@@ -95,6 +95,16 @@ int repo_blob(struct repo *repo, struct bytes data, char ret_id[HISTORY_NODE_SIZ
 	return 0;
 }
 
+bool repo_blob_name(struct bytes data, char ret_id[HISTORY_NODE_SIZE])
+{
+	git_oid id;
+	if (git_odb_hash(&id, data.len ? (const void *)data.data : "", data.len, GIT_OBJECT_BLOB) !=
+		0)
+		return false;
+	git_oid_tostr(ret_id, HISTORY_NODE_SIZE, &id);
+	return true;
+}
+
 /* A path that goes but is not there would be an error to libgit2. */
 static bool is_idle(git_tree *base, const struct tree_change *change)
 {
@@ -119,7 +129,7 @@ static int make_tree(struct repo *repo, git_tree *base, const struct tree_change
 			continue;
 		git_tree_update *u = &updates[n++];
 		u->action = change->blob[0] ? GIT_TREE_UPDATE_UPSERT : GIT_TREE_UPDATE_REMOVE;
-		u->filemode = GIT_FILEMODE_BLOB;
+		u->filemode = change->is_folder ? GIT_FILEMODE_TREE : GIT_FILEMODE_BLOB;
 		u->path = change->path;
 		if (change->blob[0])
 			(void)git_oid_fromstr(&u->id, change->blob); /* our own hex */

@@ -1,9 +1,12 @@
 #include "history/diff.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "history/ask_files.h"
 #include "history/export.h"
+#include "history/folder.h"
 #include "history/sequence.h"
 #include "history/spliced.h"
 
@@ -305,6 +308,21 @@ static int put_variables(struct asker *a, const struct exported *from, const str
 	return 0;
 }
 
+static int put_files(struct asker *a, const struct exported *from, const struct exported *to,
+	struct buf *ret_json, struct err *err)
+{
+	struct repo repo;
+	char path[PATH_MAX];
+	if (!folder_repository(a->folder, from->history.id, path, sizeof path))
+		return err_set(err, E_IO, "the path of a history is too long");
+	int status = repo_open(path, &repo, err);
+	if (status != 0)
+		return status;
+	status = files_put_diff(&repo, from->node, to->node, ret_json, err);
+	repo_close(&repo);
+	return status;
+}
+
 static int put_diff(struct asker *a, const struct exported *from, const struct exported *to,
 	struct buf *ret_json, struct err *err)
 {
@@ -317,7 +335,10 @@ static int put_diff(struct asker *a, const struct exported *from, const struct e
 	(void)buf_add(ret_json, outputs.data, outputs.len);
 	if (status == 0)
 		status = put_variables(a, from, to, ret_json, err);
-	(void)buf_add_text(ret_json, ",\"files\":[]}"); /* no node has any yet */
+	(void)buf_add_text(ret_json, ",\"files\":");
+	if (status == 0)
+		status = put_files(a, from, to, ret_json, err);
+	(void)buf_add_text(ret_json, "}");
 	return status == 0 ? buf_check(ret_json, "a difference", err) : status;
 }
 

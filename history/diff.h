@@ -6,7 +6,8 @@
 #include "history/ask.h"
 #include "history/notebook.h"
 
-/* HISTORY_DIFF: {"from", "to", "code": [...], "outputs": [...], "variables": {...}, "files": []} */
+/* HISTORY_DIFF: {"from", "to", "code": [...], "outputs": [...], "variables": {...}, "files": [...]}
+ */
 int answer_diff(
 	struct asker *a, const struct history_question *q, struct buf *ret_json, struct err *err);
 

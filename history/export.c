@@ -155,7 +155,7 @@ static int read_run(struct run_files *f, uint64_t n, const struct history_questi
 	buf_reset(&f->stored);
 	int status = read_beside(f, "meta.json", &f->meta, err);
 	struct bytes meta = {f->meta.data, f->meta.len};
-	if (status == E_NOT_FOUND)
+	if (status == E_NOT_FOUND || bytes_equal(object_find(meta, "kind"), "\"files\""))
 		return 0; /* a node that is no execution, or one that was forgotten */
 	if (status != 0 || (!q->silent && bytes_equal(object_find(meta, "silent"), "true")))
 		return status;

@@ -11,6 +11,8 @@
 
 #include "gateway/base/file.h"
 #include "gateway/base/tree.h"
+#include "history/chunk.h"
+#include "history/files_tree.h"
 
 #define DEPTH_MAX 16
 
@@ -57,14 +59,15 @@ static int remove_file(const char *path, struct err *err)
 	return err_set(err, E_IO, "%s cannot be removed: %s", path, strerror(errno));
 }
 
-/* Lock files below refs; a branch name may hold folders. */
+/* Lock files below refs, and what was held for a purge; a branch name may hold folders. */
 static int clean_refs(
 	void *data, const char *path, const char *name, bool is_folder, struct err *err)
 {
 	int depth = *(int *)data + 1;
 	if (is_folder)
 		return depth < DEPTH_MAX ? tree_each(path, clean_refs, &depth, err) : 0;
-	return ends_with(name, ".lock") ? remove_file(path, err) : 0;
+	bool gone = ends_with(name, ".lock") || ends_with(path, "/" HELD_REF);
+	return gone ? remove_file(path, err) : 0;
 }
 
 /* The recorder puts the index of a pack in place first, and did not come to the pack. */
@@ -116,6 +119,8 @@ static int clean_one(
 	if (!is_folder || !ends_with(name, ".git"))
 		return 0;
 	int status = tree_each(path, clean_top, NULL, err);
+	if (status == 0)
+		status = chunks_clean(path, err);
 	(void)copy_text(id, sizeof id, name, strlen(name) - 4); /* a name fits */
 	return status == 0 ? c->on_history(c->data, id, err) : status;
 }

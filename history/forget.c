@@ -10,6 +10,7 @@
 
 #include "history/amend.h"
 #include "history/ask.h"
+#include "history/files_tree.h"
 #include "history/folder.h"
 #include "history/forget_rewrite.h"
 #include "history/purge.h"
@@ -143,7 +144,7 @@ static int read_row(struct recorder *r, struct forgetting *f, struct err *err)
 		status = db_next(rows, err);
 	if (status != 1)
 		return status < 0 ? status : err_set(err, E_NOT_FOUND, "the node is gone");
-	if (strcmp(db_text(rows, 3), "execution") != 0)
+	if (strcmp(db_text(rows, 3), "root") == 0)
 		return err_set(err, E_INVALID,
 			"%.8s is the root of its history: nothing was run there that could be "
 			"forgotten",
@@ -243,6 +244,29 @@ static bool is_left(struct repo *repo, const struct forgetting *f)
 	return false;
 }
 
+static void add_pinned(void *data, const char *name)
+{
+	char text[HISTORY_NODE_SIZE];
+	if (copy_text(text, sizeof text, name, strlen(name))) /* else it is a chunk's */
+		(void)buf_add(data, text, sizeof text);	      /* latched */
+}
+
+/* What a run that waits is going to name lies there without a node that names it. */
+static int hold_pinned(struct recorder *r, const char *history, struct err *err)
+{
+	AUTO(buf_done) struct buf names;
+	struct open_repo *repo = NULL;
+	buf_init(&names, PINS_MAX * HISTORY_NODE_SIZE);
+	pins_each(r->pins, history, add_pinned, &names);
+	int status = buf_check(&names, "names of contents", err);
+	if (status == 0)
+		status = recorder_repo(r, history, &repo, err);
+	if (status != 0)
+		return status;
+	return names.len > 0 ? files_hold(&repo->repo, &names, err)
+			     : files_let_go(&repo->repo, err);
+}
+
 static int purge_once(
 	struct recorder *r, const struct forgetting *f, bool *ret_left, struct err *err)
 {
@@ -251,14 +275,18 @@ static int purge_once(
 	int status = step(r, err);
 	if (status != 0)
 		return status;
-	recorder_let_go(r, f->history);					   /* it holds packs open */
 	(void)folder_repository(r->folder, f->history, path, sizeof path); /* fitted before */
-	status = repo_purge(path, err);
-	if (status == 0)
-		status = recorder_repo(r, f->history, &repo, err);
-	if (status == 0)
+	status = hold_pinned(r, f->history, err);
+	if (status != 0)
+		return status;
+	recorder_let_go(r, f->history); /* it holds packs open */
+	status = repo_purge(path, r->pins, f->history, err);
+	int opened = recorder_repo(r, f->history, &repo, status == 0 ? err : NULL);
+	if (opened == 0)
+		opened = files_let_go(&repo->repo, status == 0 ? err : NULL);
+	if (status == 0 && opened == 0)
 		*ret_left = is_left(&repo->repo, f);
-	return status;
+	return status == 0 ? opened : status;
 }
 
 static int purge(struct recorder *r, const struct forgetting *f, struct err *err)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "history/amend.h"
+#include "history/forget_files.h"
 #include "history/rewrite.h"
 #include "history/spliced.h"
 
@@ -29,6 +30,7 @@ struct rewriting {
 	struct forgetting *f;
 	struct again *all;   /* parents first */
 	struct buf reverted; /* struct path_change: earlier runs, as they were before the node */
+	struct forget_files *files;
 	char code[HISTORY_NODE_SIZE];	/* of its code.py */
 	char folder[HISTORY_NODE_SIZE]; /* what stands in the place of its run's folder */
 };
@@ -179,6 +181,8 @@ static int prepare(struct rewriting *w, struct err *err)
 	struct bytes text = {meta.data, meta.len};
 	if (status == 0)
 		status = find_reverted(w, a, text, err);
+	if (status == 0)
+		status = forget_files_find(w->repo, a->parent, a->was, &w->files, err);
 	return status == 0 ? make_folder(w, text, err) : status;
 }
 
@@ -228,14 +232,19 @@ static int clean_metas(
 static int find_changes(
 	const struct rewriting *w, struct again *a, struct buf *changes, struct err *err)
 {
-	struct path_change change = {.is_folder = true};
+	struct path_change change = {.is_folder = true}, files;
+	bool has_files = false;
 	int status = 0;
 	path_of(w->f->n, "", change.path);
 	memcpy(change.id, w->folder, sizeof change.id);
 	add_change(changes, &change);
 	if (!is_the_node(w, a)) {
 		(void)buf_add(changes, w->reverted.data, w->reverted.len); /* latched */
-		status = clean_metas(w, a, changes, err);
+		status = forget_files_of(w->files, a->was, &files, &has_files, err);
+		if (has_files)
+			add_change(changes, &files);
+		if (status == 0)
+			status = clean_metas(w, a, changes, err);
 	}
 	return status == 0 ? buf_check(changes, "files of a node", err) : status;
 }
@@ -376,6 +385,7 @@ int forget_rewrite(
 		HASH_DEL(w.all, a);
 		free(a);
 	}
+	forget_files_free(w.files);
 	buf_done(&w.reverted);
 	return status;
 }

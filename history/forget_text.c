@@ -57,7 +57,7 @@ static bool stays(struct bytes key)
 		"execution_count", "silent", "store_history", "kernel_id", "kernelspec",
 		"environment", "epoch", "branch", "n", "state_version", "accepted_us", "sent_us",
 		"running_us", "done_us", "started_us", "duration_us", "queue_position",
-		"peak_memory_bytes"};
+		"peak_memory_bytes", "kind", "memory_of"};
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		if (bytes_equal(string_inside(key), keys[i]))
 			return true;

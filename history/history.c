@@ -148,17 +148,20 @@ static void open_stops(struct histories *h)
 static void on_async(uv_async_t *async)
 {
 	struct histories *h = async->data;
-	struct list jobs, askings, orders, forgets;
+	struct list jobs, askings, orders, forgets, contents;
 	pthread_mutex_lock(&h->lock);
 	take_list(&h->jobs_done, &jobs);
 	take_list(&h->askings_done, &askings);
 	take_list(&h->orders_done, &orders);
 	take_list(&h->forgets_done, &forgets);
+	take_list(&h->contents_done, &contents);
 	open_stops(h);
 	LIST_EACH (at, &jobs)
 		h->n_jobs--;
 	LIST_EACH (at, &askings)
 		h->n_askings--;
+	LIST_EACH (at, &contents)
+		h->n_contents--;
 	bool ended = h->record_ended && h->ask_ended && h->keep_ended;
 	pthread_mutex_unlock(&h->lock);
 	LIST_EACH_SAFE (at, &jobs)
@@ -169,6 +172,7 @@ static void on_async(uv_async_t *async)
 		list_remove(at);
 		forget_tell(h, CONTAINER_OF(at, struct forgetting, link));
 	}
+	contents_tell(&contents);
 	keeping_tell(&orders);
 	if (ended && !uv_is_closing((uv_handle_t *)async))
 		end(h);
@@ -189,6 +193,8 @@ static void init_lanes(struct histories *h)
 	list_init(&h->forgets_done);
 	list_init(&h->wishes);
 	list_init(&h->orders_done);
+	list_init(&h->contents);
+	list_init(&h->contents_done);
 	pthread_condattr_t monotonic;
 	(void)pthread_condattr_init(&monotonic); /* these cannot fail with what they are given */
 	(void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -55,9 +55,10 @@ void histories_close(struct histories *h, void (*cb)(void *data), void *data);
 
 /* Or one frame alone, a message of type `coppice_report`, {"report": {...}}, the request's: what
  * was learnt of a run that was handed over before. Told as recorded, without a node, whether it was
- * of use. Else the frames of one run in order: the execute_request, what the kernel sent from then
- * on (of other parents too), and last a message of type `coppice_execution` whose content is the
- * run's facts (docs/PROTOCOL.md). In the recorder's thread; the caller's memory must allow that. */
+ * of use. Or one of type `coppice_files`, see working_files.h. Else the frames of one run in order:
+ * the execute_request, what the kernel sent from then on (of other parents too), and last a message
+ * of type `coppice_execution` whose content is the run's facts (docs/PROTOCOL.md). In the
+ * recorder's thread; the caller's memory must allow that. */
 struct history_source {
 	/* 1: *ret_frame is the next v1 frame, borrowed until the next call. 0: there is no more.
 	 * E_*: it cannot be had (any more). */
@@ -104,7 +105,8 @@ enum history_what {
 	HISTORY_DIFF,	    /* GET /history/{h}/diff: from node to `to` */
 	HISTORY_IMPORT,	    /* POST /history/import: a new history; answered as HISTORY_ONE */
 	HISTORY_WAY,	    /* from where kernel_id stands to node, see way.c */
-	HISTORY_BRANCH	    /* a branch `name` begins at node: {history, name, node}; E_CONFLICT */
+	HISTORY_BRANCH,	    /* a branch `name` begins at node: {history, name, node}; E_CONFLICT */
+	HISTORY_FILES	    /* what the folder of a node holds, see working_files.h */
 };
 
 struct history_question {
@@ -144,5 +146,6 @@ void history_ask(struct histories *h, const struct history_question *question,
 /* Parts of it that stand by themselves, and need what is above. */
 #include "history/forgetting.h"
 #include "history/upkeep.h"
+#include "history/working_files.h"
 
 #endif

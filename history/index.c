@@ -36,8 +36,13 @@ static const char schema_2[] = "CREATE TABLE rewritten(history TEXT, was TEXT, n
 /* Histories whose rows went, and of whose texts pages of the file may still hold something. */
 static const char schema_3[] = "CREATE TABLE untidy(history TEXT PRIMARY KEY) WITHOUT ROWID;";
 
+/* How many files a node changed; of a change of files, in which run's memory it is. */
+static const char schema_4[] =
+	"ALTER TABLE execution_records ADD COLUMN files INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE execution_records ADD COLUMN memory_of TEXT;";
+
 /* The script that leads from version i to i + 1. */
-static const char *const migrations[] = {schema_1, schema_2, schema_3};
+static const char *const migrations[] = {schema_1, schema_2, schema_3, schema_4};
 
 static int migrate_from(struct db *db, size_t version, struct err *err)
 {
@@ -317,6 +322,22 @@ int index_find_tip(struct db *db, const char *history, const char *branch,
 	int status = db_ask(db, "SELECT node FROM branches WHERE history = ? AND name = ?",
 		DB_VALUES(DB_T(history), DB_T(branch)), &rows, err);
 	return status == 0 ? find_node(rows, ret_node, err) : status;
+}
+
+int index_find_memory(struct db *db, const char *history, const char *node, char *ret_msg_id,
+	size_t size, struct err *err)
+{
+	AUTO(db_endp) struct db_rows *rows = NULL;
+	ret_msg_id[0] = '\0';
+	int status = db_ask(db,
+		"SELECT coalesce(memory_of, msg_id, '') FROM execution_records"
+		" WHERE history = ? AND node = ?",
+		DB_VALUES(DB_T(history), DB_T(node)), &rows, err);
+	if (status == 0)
+		status = db_next(rows, err);
+	if (status == 1)
+		(void)copy_text(ret_msg_id, size, db_text(rows, 0), strlen(db_text(rows, 0)));
+	return status < 0 ? status : 0;
 }
 
 int index_find_history(

@@ -85,6 +85,10 @@ int index_find_node(struct db *db, const char *history, const char *node,
 	struct index_place *ret_place, struct err *err);
 int index_find_was(struct db *db, const char *history, const char *was,
 	char ret_node[HISTORY_NODE_SIZE], struct err *err);
+/* In the memory of which run a node is, by its msg_id: its own, or that of the run before a change
+ * of files. "": the root's. */
+int index_find_memory(struct db *db, const char *history, const char *node, char *ret_msg_id,
+	size_t size, struct err *err);
 int index_has_node(struct db *db, const char *history, const char *node, struct err *err);
 
 #endif

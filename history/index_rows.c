@@ -16,8 +16,9 @@ struct facts {
 	char summary[SUMMARY_SIZE], ename[TEXT_SIZE], evalue[TEXT_SIZE], environment[TEXT_SIZE];
 	char exit[4200], count[24];
 	uint64_t epoch, n, state_version, started_us, duration_us, done_us;
-	uint64_t stdout_bytes, stderr_bytes, outputs;
-	bool silent;
+	uint64_t stdout_bytes, stderr_bytes, outputs, files;
+	char memory_of[JMSG_ID_MAX];
+	bool silent, is_files;
 };
 
 static uint64_t number_of(struct bytes meta, const char *key)
@@ -44,6 +45,7 @@ static void read_numbers(struct facts *f, struct bytes meta)
 	f->stdout_bytes = number_of(meta, "stdout_bytes");
 	f->stderr_bytes = number_of(meta, "stderr_bytes");
 	f->outputs = number_of(meta, "outputs");
+	f->files = number_of(meta, "files");
 }
 
 static int read_facts(struct facts *f, struct bytes meta, struct err *err)
@@ -68,6 +70,8 @@ static int read_facts(struct facts *f, struct bytes meta, struct err *err)
 		strcmp(f->count, "null") == 0)
 		f->count[0] = '\0';
 	f->silent = bytes_equal(object_find(meta, "silent"), "true");
+	f->is_files = bytes_equal(object_find(meta, "kind"), "\"files\"");
+	text_of(meta, "memory_of", f->memory_of, sizeof f->memory_of);
 	return 0;
 }
 
@@ -80,16 +84,18 @@ static int add_record(
 	struct db *db, const struct index_node *node, const struct facts *f, struct err *err)
 {
 	return db_run(db,
-		"INSERT INTO execution_records VALUES(NULL, ?, ?, ?, 'execution', ?, ?, ?, ?, ?,"
-		" ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		"INSERT INTO execution_records VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+		" ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		DB_VALUES(DB_T(node->history), DB_T(node->node), DB_T(node->parent),
-			DB_T(f->branch), DB_N(f->n), DB_T(f->kernel_id), DB_N(f->epoch),
-			DB_N(f->state_version), DB_T(or_null(f->msg_id)), DB_T(or_null(f->count)),
-			DB_T(f->status), DB_T(f->summary), DB_N(f->started_us),
-			DB_N(f->duration_us), DB_N(f->silent), DB_N(f->stdout_bytes),
-			DB_N(f->stderr_bytes), DB_N(f->outputs), DB_T(or_null(f->ename)),
+			DB_T(f->is_files ? "files" : "execution"), DB_T(f->branch), DB_N(f->n),
+			DB_T(f->kernel_id), DB_N(f->epoch), DB_N(f->state_version),
+			DB_T(or_null(f->msg_id)), DB_T(or_null(f->count)), DB_T(f->status),
+			DB_T(f->summary), DB_N(f->started_us), DB_N(f->duration_us),
+			DB_N(f->silent), DB_N(f->stdout_bytes), DB_N(f->stderr_bytes),
+			DB_N(f->outputs), DB_T(or_null(f->ename)),
 			DB_T(f->ename[0] ? f->evalue : NULL), DB_T(or_null(f->exit)),
-			DB_T(f->environment)),
+			DB_T(f->environment), DB_N(f->files),
+			DB_T(f->is_files ? f->memory_of : NULL)),
 		err);
 }
 
@@ -185,7 +191,7 @@ int index_add_root(
 {
 	return db_run(db,
 		"INSERT INTO execution_records VALUES(NULL, ?, ?, '', 'root', 'main', 0, '', 0, 0,"
-		" NULL, NULL, 'ok', '', ?, 0, 0, 0, 0, 0, NULL, NULL, NULL, '')",
+		" NULL, NULL, 'ok', '', ?, 0, 0, 0, 0, 0, NULL, NULL, NULL, '', 0, NULL)",
 		DB_VALUES(DB_T(history), DB_T(root), DB_N(created_of(message))), err);
 }
 

@@ -11,7 +11,9 @@
 #include "gateway/base/hash.h"
 #include "gateway/base/tree.h"
 #include "history/folder.h"
+#include "history/chunk.h"
 #include "history/pack.h"
+#include "history/sweep.h"
 
 #define EVERY	 1000u
 #define IDLE_MS	 300000u
@@ -177,6 +179,8 @@ static int gc_locked(
 		status = pack_clean(repository, err);
 	if (status == 0)
 		status = pack_whole(&k->child, repository, lock, err);
+	if (status == 0)
+		status = sweep_chunks(repository, NULL, order->history, CHUNK_GRACE, err);
 	if (status == 0)
 		status = tree_bytes(repository, &order->bytes, err);
 	if (status == 0)

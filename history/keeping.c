@@ -19,22 +19,36 @@ static void on_packed(void *data, const char *history)
 }
 
 /* Waits for the recorder, which never waits for us. */
+static int await(struct histories *h, struct wish *wish, struct err *err)
+{
+	pthread_mutex_lock(&h->lock);
+	list_append(&h->wishes, &wish->link);
+	pthread_cond_signal(&h->record_wake);
+	while (!wish->done && !h->record_ended)
+		(void)pthread_cond_wait(&h->wish_done, &h->lock);
+	list_remove(&wish->link);
+	pthread_mutex_unlock(&h->lock);
+	if (!wish->done)
+		return err_set(err, E_UNAVAILABLE, "the gateway ends");
+	*err = wish->err;
+	return wish->status;
+}
+
 static int drop(void *data, const char *history, struct err *err)
 {
-	struct histories *h = data;
 	struct wish wish = {.drops = true};
 	(void)copy_text(wish.history, sizeof wish.history, history, strlen(history)); /* an id */
-	pthread_mutex_lock(&h->lock);
-	list_append(&h->wishes, &wish.link);
-	pthread_cond_signal(&h->record_wake);
-	while (!wish.done && !h->record_ended)
-		(void)pthread_cond_wait(&h->wish_done, &h->lock);
-	list_remove(&wish.link);
-	pthread_mutex_unlock(&h->lock);
-	if (!wish.done)
-		return err_set(err, E_UNAVAILABLE, "the gateway ends");
-	*err = wish.err;
-	return wish.status;
+	return await(data, &wish, err);
+}
+
+int keeping_place(
+	struct histories *h, const struct history_whose *whose, char ret_id[64], struct err *err)
+{
+	struct wish wish = {.places = whose};
+	int status = await(h, &wish, err);
+	if (status == 0)
+		memcpy(ret_id, wish.history, sizeof wish.history);
+	return status;
 }
 
 static void on_done(void *data, struct order *order)
@@ -103,12 +117,14 @@ static struct wish *take_wish(struct histories *h)
 
 static void fulfil(struct histories *h, struct wish *wish)
 {
-	if (!wish->drops) {
+	if (!wish->drops && !wish->places) {
 		recorder_reopen(h->recorder, wish->history);
 		free(wish);
 		return;
 	}
-	if (wish->status == 0)
+	if (wish->places)
+		wish->status = recorder_place(h->recorder, wish->places, wish->history, &wish->err);
+	else if (wish->status == 0)
 		wish->status = recorder_drop(h->recorder, wish->history, &wish->err);
 	pthread_mutex_lock(&h->lock);
 	wish->done = true; /* whose memory it is goes on now */

@@ -205,12 +205,21 @@ static struct asking *first_asking(struct histories *h, bool imports)
 	return NULL;
 }
 
-/* NULL: there is none; it is the end, or the import that is under way goes on. */
+/* False: there is nothing, and it is the end. */
+static bool wait_for_questions(struct histories *h, bool imports)
+{
+	pthread_mutex_lock(&h->lock);
+	while (list_empty(&h->askings) && list_empty(&h->contents) && !h->closing && !imports)
+		pthread_cond_wait(&h->ask_wake, &h->lock);
+	bool more = !list_empty(&h->askings) || !list_empty(&h->contents) || !h->closing || imports;
+	pthread_mutex_unlock(&h->lock);
+	return more;
+}
+
+/* NULL: there is none, or none but imports beside the one that is under way. */
 static struct asking *take_asking(struct histories *h, bool imports)
 {
 	pthread_mutex_lock(&h->lock);
-	while (list_empty(&h->askings) && !h->closing && !imports)
-		pthread_cond_wait(&h->ask_wake, &h->lock);
 	struct asking *asking = first_asking(h, imports);
 	pthread_mutex_unlock(&h->lock);
 	return asking;
@@ -259,15 +268,15 @@ static void take(struct histories *h, struct under_way *u, struct asking *asking
 		answered(h, asking);
 }
 
-/* An import is written in slices, and whoever asks meanwhile is answered between two of them. */
+/* An import is written in slices, and whoever asks meanwhile is answered between two of them. For
+ * contents a run waits that is to be recorded: they come before questions. */
 void *lane_ask(void *histories)
 {
 	struct histories *h = histories;
 	struct under_way u = {0};
-	for (bool imports = false;;) {
+	for (bool imports = false; wait_for_questions(h, imports);) {
+		contents_turn(h);
 		struct asking *asking = take_asking(h, imports);
-		if (!asking && !imports)
-			break; /* it is the end */
 		if (asking)
 			take(h, &u, asking);
 		if (u.asking)

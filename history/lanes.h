@@ -40,7 +40,8 @@ struct stop {
 struct wish {
 	struct list link;
 	char history[64];
-	bool drops; /* who wants it waits for done */
+	bool drops;			    /* who wants it waits for done, as below */
+	const struct history_whose *places; /* where a run of that would go, which is made */
 	bool done;
 	int status;
 	struct err err;
@@ -76,6 +77,8 @@ struct histories {
 	struct list wishes, orders_done;
 	struct list branchings; /* askings for the recorder */
 	struct list adoptions;	/* askings whose history is written and is not in the index */
+	struct list contents, contents_done; /* of working files, see contents.c */
+	size_t n_contents, contents_bytes;   /* with those that are not told yet; in contents */
 	size_t n_jobs, n_askings;
 	uint64_t next_seq;
 	bool closing, record_ended, ask_ended, keep_ended;
@@ -119,6 +122,18 @@ void branching_add(struct histories *h, struct asking *asking);
 void branchings_turn(struct histories *h);
 /* Recorder's thread, under the lock: there is something for it. */
 bool branchings_wait(const struct histories *h);
+
+/* Bulk lane: the id of the history that a run of that would be recorded in, which is made. Waits
+ * for the recorder. */
+int keeping_place(
+	struct histories *h, const struct history_whose *whose, char ret_id[64], struct err *err);
+
+/* ---- contents.c ---- */
+
+/* Bulk lane, without the lock: what waits of contents, or some of it. */
+void contents_turn(struct histories *h);
+/* Loop, without the lock. */
+void contents_tell(struct list *done);
 
 /* ---- adopt.c: from the bulk lane, which writes a history that is imported, to the recorder, which
  * alone writes the index, and back ---- */

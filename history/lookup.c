@@ -182,6 +182,20 @@ int repo_read_file(struct repo *repo, const char *node, const char *path, struct
 	return buf_check(ret_data, path, err);
 }
 
+int repo_read_blob(struct repo *repo, const char *id, struct buf *ret_data, struct err *err)
+{
+	git_blob *blob = NULL;
+	git_oid oid;
+	int code = git_oid_fromstr(&oid, id);
+	if (code == 0)
+		code = git_blob_lookup(&blob, repo->git, &oid);
+	if (code != 0)
+		return git_fail(code, id, err);
+	(void)buf_add(ret_data, git_blob_rawcontent(blob), (size_t)git_blob_rawsize(blob));
+	git_blob_free(blob); /* the result above is latched */
+	return buf_check(ret_data, id, err);
+}
+
 int repo_read_state(struct repo *repo, const char *path, struct buf *ret_data, struct err *err)
 {
 	char commit[HISTORY_NODE_SIZE];

@@ -7,6 +7,8 @@
 #include "gateway/base/clock.h"
 #include "gateway/base/crypto.h"
 
+#define PROMISES_MAX 64u
+
 /* A history without a name is called by its id's first digits. */
 static void history_name(const struct history_run *run, char ret_name[256])
 {
@@ -16,33 +18,116 @@ static void history_name(const struct history_run *run, char ret_name[256])
 		(void)snprintf(ret_name, 256, "%.8s", run->history_id);
 }
 
+/* ---- which history ---- */
+
+/* An id that was told before its history is there: contents of a run's files come before the run.
+ */
+struct promise {
+	struct list link;
+	char *owner, *name, id[UUID_SIZE];
+};
+
+static void drop_promise(struct promise *p)
+{
+	list_remove(&p->link);
+	free(p->owner);
+	free(p->name);
+	free(p);
+}
+
+void promises_free(struct recorder *r)
+{
+	LIST_EACH_SAFE (at, &r->promises)
+		drop_promise(CONTAINER_OF(at, struct promise, link));
+}
+
+static void keep_promise(struct recorder *r, const char *id)
+{
+	LIST_EACH_SAFE (at, &r->promises) {
+		struct promise *p = CONTAINER_OF(at, struct promise, link);
+		if (strcmp(p->id, id) == 0)
+			drop_promise(p);
+	}
+}
+
+static const char *promise(struct recorder *r, const char *owner, const char *name)
+{
+	size_t n = 0;
+	LIST_EACH (at, &r->promises) {
+		struct promise *p = CONTAINER_OF(at, struct promise, link);
+		if (strcmp(p->owner, owner) == 0 && strcmp(p->name, name) == 0)
+			return p->id;
+		n++;
+	}
+	if (n == PROMISES_MAX)
+		drop_promise(CONTAINER_OF(r->promises.next, struct promise, link));
+	struct promise *p = xcalloc(1, sizeof *p);
+	p->owner = xstrdup(owner);
+	p->name = xstrdup(name);
+	crypto_uuid(p->id);
+	list_append(&r->promises, &p->link);
+	return p->id;
+}
+
 /* An id that another owner has is nobody else's: there the run goes by name, as one that is wanted.
  */
+int place_whose(struct recorder *r, const struct history_whose *whose, char ret_id[64],
+	const char **ret_name, struct err *err)
+{
+	const char *own = whose->history_id;
+	const char *wanted = whose->wanted && whose->wanted[0] ? whose->wanted : own;
+	*ret_name = NULL;
+	int status = index_find_history(r->db, whose->owner, wanted, ret_id, err);
+	if (status == 1)
+		keep_promise(r, ret_id);
+	if (status != 0)
+		return status < 0 ? status : 0;
+	if (strcmp(wanted, own) != 0)
+		*ret_name = wanted;
+	status = index_has_history(r->db, own, err);
+	if (status < 0)
+		return status;
+	if (status == 1) {
+		*ret_name = wanted;
+		own = promise(r, whose->owner, wanted);
+	}
+	return copy_text(ret_id, 64, own, strlen(own))
+		       ? 0
+		       : err_set(err, E_INVALID, "'%.60s' is no id of a history", own);
+}
+
 int place_history(struct recorder *r, struct job *job, struct err *err)
 {
 	struct history_run *run = &job->run;
-	const char *wanted = run->wanted && run->wanted[0] ? run->wanted : run->history_id;
-	int status = index_find_history(r->db, run->owner, wanted, job->history, err);
-	if (status < 0)
+	const struct history_whose whose = {run->history_id, run->wanted, run->owner};
+	const char *name;
+	int status = place_whose(r, &whose, job->history, &name, err);
+	if (status != 0)
 		return status;
-	if (status == 0) {
-		if (strcmp(wanted, run->history_id) != 0)
-			run->name = wanted;
-		status = index_has_history(r->db, run->history_id, err);
-		if (status < 0)
-			return status;
-		if (status == 1)
-			crypto_uuid(job->history);
-		else if (!copy_text(job->history, sizeof job->history, run->history_id,
-				 strlen(run->history_id)))
-			return err_set(
-				err, E_INVALID, "'%.60s' is no id of a history", run->history_id);
-		if (status == 1 && wanted == run->history_id)
-			run->name = wanted;
-	}
+	if (name)
+		run->name = name;
 	run->history_id = job->history;
 	return 0;
 }
+
+int recorder_place(
+	struct recorder *r, const struct history_whose *whose, char ret_id[64], struct err *err)
+{
+	struct open_repo *repo = NULL;
+	const char *name;
+	int status = db_script(r->db, "BEGIN IMMEDIATE", err);
+	if (status == 0)
+		status = place_whose(r, whose, ret_id, &name, err);
+	if (status == 0)
+		status = recorder_repo(r, ret_id, &repo, err);
+	if (status == 0)
+		status = db_script(r->db, "COMMIT", err);
+	if (status != 0)
+		(void)db_script(r->db, "ROLLBACK", NULL); /* there may be none */
+	return status;
+}
+
+/* ---- where in it ---- */
 
 static int make_root(struct recorder *r, struct open_repo *repo, const struct job *job,
 	char ret_root[HISTORY_NODE_SIZE], struct err *err)

@@ -8,6 +8,7 @@
 #include "gateway/base/child.h"
 #include "gateway/base/tree.h"
 #include "history/pack.h"
+#include "history/sweep.h"
 
 #define PATH_SIZE 4200
 
@@ -57,7 +58,7 @@ static int purge_locked(struct child *child, const char *repository, int lock, s
 	return status == 0 ? child_run(child, prune, lock, err) : status;
 }
 
-int repo_purge(const char *repository, struct err *err)
+int repo_purge(const char *repository, struct pins *pins, const char *history, struct err *err)
 {
 	int lock = -1;
 	struct child child;
@@ -67,6 +68,8 @@ int repo_purge(const char *repository, struct err *err)
 	child_init(&child);
 	status = purge_locked(&child, repository, lock, err);
 	child_done(&child);
+	if (status == 0)
+		status = sweep_chunks(repository, pins, history, 0, err);
 	(void)close(lock); /* nothing is written through it */
 	return status;
 }

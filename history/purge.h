@@ -4,10 +4,12 @@
 #define COPPICE_HISTORY_PURGE_H
 
 #include "gateway/base/err.h"
+#include "history/pins.h"
 
 /* All that a branch or another ref leads to is packed anew, all else goes, however new: git would
  * keep what a new object leads to. So in the recorder's thread between two batches, when nobody has
- * objects whose branch has not moved yet. E_UNAVAILABLE: it is being packed or copied just now. */
-int repo_purge(const char *repository, struct err *err);
+ * objects whose branch has not moved yet. So do chunks that no node names, but for pins of that
+ * history. E_UNAVAILABLE: it is being packed or copied just now. */
+int repo_purge(const char *repository, struct pins *pins, const char *history, struct err *err);
 
 #endif

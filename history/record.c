@@ -3,10 +3,13 @@
 #include <string.h>
 
 #include "gateway/base/json.h"
+#include "history/change.h"
 #include "history/spliced.h"
 
 #define FACT_MAX   4096u
 #define REPORT_MAX (128u << 10)
+
+static const char files_too_big[] = "what was told of them is too much";
 
 void record_init(struct record *r)
 {
@@ -16,6 +19,7 @@ void record_init(struct record *r)
 	buf_init(&r->exit, FACT_MAX);
 	buf_init(&r->report, REPORT_MAX);
 	buf_init(&r->amends, 16u << 20);
+	buf_init(&r->files, CHANGE_MAX);
 	r->outputs = outputs_new();
 }
 
@@ -26,6 +30,7 @@ void record_done(struct record *r)
 	buf_done(&r->exit);
 	buf_done(&r->report);
 	buf_done(&r->amends);
+	buf_done(&r->files);
 	outputs_free(r->outputs);
 	r->outputs = NULL;
 }
@@ -83,6 +88,41 @@ static int next_message(struct record *r, const struct history_source *source,
 	}
 }
 
+static uint64_t fact(struct bytes content, const char *key)
+{
+	uint64_t number = 0;
+	(void)number_u64(object_find(content, key), &number); /* else it was not reached */
+	return number;
+}
+
+/* One that is too large is none; the last of two counts, as with the other facts. */
+static void read_files(struct record *r, struct bytes content)
+{
+	struct bytes files = object_find(content, "files");
+	struct bytes reason = object_find(content, "files_reason");
+	buf_done(&r->files);
+	buf_init(&r->files, CHANGE_MAX);
+	if (!json_text(reason, r->files_reason, sizeof r->files_reason))
+		r->files_reason[0] = '\0';
+	if (is_object(files) && buf_add(&r->files, files.data, files.len) != 0)
+		(void)copy_text(r->files_reason, sizeof r->files_reason, files_too_big,
+			strlen(files_too_big)); /* fits */
+}
+
+/* Nothing ran, so there is nothing else to be told. */
+static int read_files_alone(struct record *r, const struct jmsg *m)
+{
+	struct bytes content = m->part[PART_CONTENT];
+	(void)copy_text(r->msg_id, sizeof r->msg_id, m->msg_id, strlen(m->msg_id));
+	(void)copy_text(r->session, sizeof r->session, m->session, strlen(m->session));
+	(void)copy_text(r->status, sizeof r->status, "ok", 2); /* fits */
+	r->is_files = r->ended = true;
+	r->store_history = false;
+	r->done_us = r->accepted_us = fact(content, "done_us");
+	read_files(r, content);
+	return 0;
+}
+
 int record_begin(struct record *r, const struct history_source *source, struct err *err)
 {
 	AUTO(jmsg_unrefp) struct jmsg *m = NULL;
@@ -91,16 +131,11 @@ int record_begin(struct record *r, const struct history_source *source, struct e
 		return status;
 	if (status == 1 && strcmp(m->msg_type, "coppice_report") == 0)
 		return read_report(r, m, err);
+	if (status == 1 && strcmp(m->msg_type, "coppice_files") == 0)
+		return read_files_alone(r, m);
 	if (status == 0 || strcmp(m->msg_type, "execute_request") != 0)
 		return err_set(err, E_INVALID, "the run does not begin with an execute_request");
 	return read_request(r, m, err);
-}
-
-static uint64_t fact(struct bytes content, const char *key)
-{
-	uint64_t number = 0;
-	(void)number_u64(object_find(content, key), &number); /* else it was not reached */
-	return number;
 }
 
 void record_add_cut(struct buf *b, const char *key, struct bytes raw)
@@ -150,6 +185,7 @@ static int read_facts(struct record *r, struct bytes content, struct err *err)
 	}
 	if (is_object(exit))
 		(void)buf_add(&r->exit, exit.data, exit.len); /* latched */
+	read_files(r, content);
 	int rc = buf_check(&r->error, "the error of the run", err);
 	return rc == 0 ? buf_check(&r->exit, "the exit of the run", err) : rc;
 }
@@ -228,6 +264,10 @@ static bool is_blank(uint8_t c)
 
 void record_summary(const struct record *r, char ret_text[SUMMARY_SIZE])
 {
+	if (r->is_files) {
+		(void)copy_text(ret_text, SUMMARY_SIZE, r->files_summary, strlen(r->files_summary));
+		return;
+	}
 	const uint8_t *at = r->code.data, *end = at ? at + r->code.len : NULL;
 	size_t n = 0, characters = 0;
 	while (at && at < end && (is_blank(*at) || *at == '\n'))

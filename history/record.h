@@ -9,9 +9,10 @@
 #include "history/history.h"
 #include "history/outputs.h"
 
-#define RECORD_CODE_MAX (256u << 20)
-#define RUN_FOLDER_SIZE 32
-#define SUMMARY_SIZE	300 /* 72 characters */
+#define RECORD_CODE_MAX	  (256u << 20)
+#define RUN_FOLDER_SIZE	  32
+#define SUMMARY_SIZE	  300 /* 72 characters */
+#define FILES_REASON_SIZE 200
 
 struct record {
 	char msg_id[JMSG_ID_MAX], cell_id[JMSG_ID_MAX], session[JMSG_ID_MAX];
@@ -20,6 +21,12 @@ struct record {
 	bool is_report;	   /* what was learnt of msg_id's run; nothing else of this is set */
 	struct buf report; /* that */
 	bool imported;	   /* nobody saw it run: it was written from a file */
+	bool is_files;	   /* nothing ran: the working folder changed */
+	struct buf files;  /* the Change, as it was told; empty: none was */
+	bool files_known;  /* it is one, and its node has a files.json */
+	uint64_t n_files;  /* how many it changed */
+	char files_reason[FILES_REASON_SIZE]; /* why there is none, or "" */
+	char files_summary[SUMMARY_SIZE];
 	struct buf code;
 	char status[16];
 	char execution_count[24]; /* digits, or "null" */
@@ -49,7 +56,7 @@ struct record_others {
 
 void record_init(struct record *r);
 void record_done(struct record *r);
-/* The first frame. E_INVALID: it is neither an execute_request nor a report. */
+/* The first frame. E_INVALID: it is none of those that a run begins with. */
 int record_begin(struct record *r, const struct history_source *source, struct err *err);
 /* The rest. E_INVALID: it ends without its facts. */
 int record_rest(struct record *r, const struct history_source *source,
@@ -70,6 +77,7 @@ struct record_place {
 	const char *branch;
 	uint64_t n, state_version;
 	char retry_of[HISTORY_NODE_SIZE]; /* the node that the run repairs, or "" */
+	char memory_of[JMSG_ID_MAX];	  /* of a change of files: the run before it, or "" */
 };
 
 /* "runs/00/00/07" */

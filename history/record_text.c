@@ -77,6 +77,18 @@ static void add_what_came(struct buf *b, const struct record *r)
 		add_number(b, "unreadable", r->unreadable);
 }
 
+static void add_files(struct buf *b, const struct record *r, const struct record_place *place)
+{
+	if (r->is_files) {
+		add_text(b, "kind", "files");
+		add_text(b, "memory_of", place->memory_of);
+	}
+	if (r->files_known)
+		add_number(b, "files", r->n_files);
+	if (r->files_reason[0])
+		add_text(b, "files_reason", r->files_reason);
+}
+
 /* The last member, so that it can be replaced. */
 static int add_displays(const struct outputs *o, struct buf *b, struct err *err)
 {
@@ -102,6 +114,7 @@ int record_meta(const struct record *r, const struct record_place *place, struct
 	add_flag(ret_json, "store_history", r->store_history);
 	if (r->imported)
 		add_flag(ret_json, "imported", true);
+	add_files(ret_json, r, place);
 	add_place(ret_json, r, place);
 	add_times(ret_json, r);
 	add_what_came(ret_json, r);
@@ -148,8 +161,10 @@ int record_message(const struct record *r, const struct record_place *place, str
 {
 	char summary[SUMMARY_SIZE];
 	record_summary(r, summary);
-	(void)buf_addf(
-		ret_text, "%s\n\n", summary[0] ? summary : "(no code)"); /* latched, as below */
+	(void)buf_addf(ret_text, "%s\n\n",
+		summary[0]    ? summary
+		: r->is_files ? "files"
+			      : "(no code)"); /* latched, as below */
 	add_trailer_number(ret_text, "Node-Count", place->n);
 	if (strcmp(r->execution_count, "null") != 0)
 		add_trailer(ret_text, "Execution-Count", r->execution_count);

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "history/amend.h"
+#include "history/files.h"
+#include "history/files_tree.h"
 #include "history/folder.h"
 #include "history/learnt.h"
 #include "history/reindex.h"
@@ -106,6 +108,30 @@ static int catch_up(struct recorder *r, struct open_repo *repo, struct err *err)
 
 /* ---- one run ---- */
 
+/* What is no Change fails nothing: the node has the files of its parent, and says why. */
+static int write_files(struct recorder *r, struct open_repo *repo, struct record *rec,
+	const struct place *place, const char *folder, struct buf *ret_changes, struct err *err)
+{
+	AUTO(files_made_done) struct files_made made;
+	struct tree_change change = {.path = FILES_FOLDER, .is_folder = true};
+	int status = files_make(r, repo, place->parent,
+		(struct bytes){rec->files.data, rec->files.len}, &made, err);
+	if (status == E_INVALID || status == E_TOO_BIG) {
+		(void)snprintf(rec->files_reason, sizeof rec->files_reason, "%.*s",
+			(int)sizeof rec->files_reason - 1, err ? err->text : "");
+		return 0;
+	}
+	if (status != 0)
+		return status;
+	memcpy(change.blob, made.tree, sizeof change.blob);
+	memcpy(rec->files_summary, made.summary, sizeof rec->files_summary);
+	rec->n_files = made.changed;
+	rec->files_known = true;
+	(void)buf_add(ret_changes, &change, sizeof change); /* latched */
+	return run_write_file(&repo->repo, folder, FILES_JSON,
+		(struct bytes){made.json.data, made.json.len}, ret_changes, err);
+}
+
 static int write_run(struct recorder *r, struct open_repo *repo, struct record *rec,
 	struct amends *amends, const struct place *place, struct job *job, struct buf *ret_meta,
 	struct err *err)
@@ -124,6 +150,8 @@ static int write_run(struct recorder *r, struct open_repo *repo, struct record *
 			&repo->repo, folder, rec->outputs, &rec->counts, &changes, err);
 	if (status == 0)
 		status = amends_write(amends, &changes, &rec->amends, err);
+	if (status == 0 && rec->files.len > 0)
+		status = write_files(r, repo, rec, place, folder, &changes, err);
 	if (status == 0)
 		status = record_meta(rec, &place->at, ret_meta, err);
 	if (status == 0)
@@ -194,6 +222,15 @@ static int find_repaired(struct recorder *r, const struct open_repo *repo, const
 	return status < 0 ? status : 0;
 }
 
+/* A change of files is in the memory of the run before it. */
+static int find_memory(struct recorder *r, const struct open_repo *repo, const struct record *rec,
+	struct place *place, struct err *err)
+{
+	return rec->is_files ? index_find_memory(r->db, repo->id, place->parent,
+				       place->at.memory_of, sizeof place->at.memory_of, err)
+			     : 0;
+}
+
 static int record_new(struct recorder *r, struct open_repo *repo, struct record *rec,
 	struct job *job, struct err *err)
 {
@@ -206,6 +243,8 @@ static int record_new(struct recorder *r, struct open_repo *repo, struct record 
 		return status;
 	place.at.branch = place.branch;
 	status = find_repaired(r, repo, rec, &place, err);
+	if (status == 0)
+		status = find_memory(r, repo, rec, &place, err);
 	if (status != 0)
 		return status;
 	amends_init(&amends, r->db, &repo->repo, repo->id, place.parent);
@@ -305,6 +344,11 @@ int recorder_repo(
 	return find_repo(r, history, ret_repo, err);
 }
 
+struct pins *recorder_pins(const struct recorder *r)
+{
+	return r->pins;
+}
+
 void recorder_let_go(struct recorder *r, const char *history)
 {
 	struct open_repo *repo;
@@ -372,6 +416,8 @@ int recorder_open(
 	*r = (struct recorder){.setup = *setup, .lock = -1, .folder_fd = -1};
 	r->folder = xstrdup(setup->folder);
 	list_init(&r->sheds);
+	list_init(&r->promises);
+	r->pins = pins_new();
 	status = folder_lock(r->folder, &r->lock, err);
 	if (status == 0) {
 		r->folder_fd = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -398,6 +444,8 @@ void recorder_close(struct recorder *r)
 		forget_repo(r, repo);
 	}
 	sheds_free(r);
+	promises_free(r);
+	pins_free(r->pins);
 	db_close(r->db);
 	if (r->folder_fd >= 0)
 		(void)close(r->folder_fd); /* read only */

@@ -55,6 +55,7 @@ struct job {
 };
 
 struct recorder;
+struct pins;
 
 struct recorder_setup {
 	const char *folder;
@@ -70,6 +71,13 @@ void recorder_close(struct recorder *r);
 void job_refuse(struct job *job);
 /* At most BATCH_MAX jobs; each has its status afterwards. */
 void recorder_batch(struct recorder *r, struct job **jobs, size_t n);
+/* Of all its histories; any thread. */
+struct pins *recorder_pins(const struct recorder *r);
+/* ---- between batches ---- */
+
+/* Where a run would be recorded that says that: the repository is made if it is not there. */
+int recorder_place(
+	struct recorder *r, const struct history_whose *whose, char ret_id[64], struct err *err);
 /* ---- for adopt.c: a repository that was put into the folder whole ---- */
 
 struct imported_node;

@@ -4,6 +4,7 @@
 
 #include "gateway/base/hash.h"
 #include "history/index.h"
+#include "history/pins.h"
 #include "history/record.h"
 #include "history/recorder.h"
 #include "history/repo.h"
@@ -49,6 +50,8 @@ struct recorder {
 	uint64_t uses;
 	struct move moves[BATCH_MAX], moves_before[BATCH_MAX]; /* as learnt_before */
 	size_t n_moves, n_moves_before;
+	struct pins *pins;
+	struct list promises; /* struct promise, see place.c */
 	struct list sheds;
 	bool untidy; /* index_tidy() is owed */
 	bool tidied; /* in vain; again in a while */
@@ -82,6 +85,10 @@ struct place {
 
 /* Which history the job goes to: sets its run's history_id, and the name of one that begins. */
 int place_history(struct recorder *r, struct job *job, struct err *err);
+/* An id that is not taken yet is given to who asked for that name first. */
+int place_whose(struct recorder *r, const struct history_whose *whose, char ret_id[64],
+	const char **ret_name, struct err *err);
+void promises_free(struct recorder *r);
 /* A name for a branch that begins: wanted, if it is one and free. */
 int place_new_branch(struct db *db, const char *history, const char *wanted,
 	char ret_name[HISTORY_BRANCH_SIZE], struct err *err);

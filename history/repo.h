@@ -32,6 +32,11 @@ int repo_open_to_write(const char *path, struct repo *ret_repo, struct err *err)
  * them; but large ones, and what is beyond a bound, which go to the disk at once. Else all do. */
 void repo_begin(struct repo *repo);
 size_t repo_staged_bytes(const struct repo *repo);
+/* An object is on the disk, and young from now on. */
+bool repo_freshen(struct repo *repo, const char *id);
+/* What is staged leads to an object that somebody else wrote as a file of its own: the rest are to
+ * be that, too. */
+void repo_spill(struct repo *repo);
 /* Writes them: few as a file each, many as one pack. Whatever it returns, none is in memory any
  * more: after a failure they are to be made again. Durable once the file system is synced. */
 int repo_flush(struct repo *repo, struct err *err);
@@ -47,9 +52,13 @@ int repo_make(const char *path, struct err *err);
 int repo_blob(
 	struct repo *repo, struct bytes data, char ret_id[HISTORY_NODE_SIZE], struct err *err);
 
+/* What repo_blob() would call it; false: it cannot be told. */
+bool repo_blob_name(struct bytes data, char ret_id[HISTORY_NODE_SIZE]);
+
 struct tree_change {
 	char path[64];
 	char blob[HISTORY_NODE_SIZE]; /* "": this path goes */
+	bool is_folder;		      /* blob is a tree */
 };
 
 #define STATE_REF "refs/coppice/state"
@@ -103,6 +112,8 @@ int repo_read_commit(
 /* E_NOT_FOUND: no such file in that node. */
 int repo_read_file(struct repo *repo, const char *node, const char *path, struct buf *ret_data,
 	struct err *err);
+/* A blob by its name. */
+int repo_read_blob(struct repo *repo, const char *id, struct buf *ret_data, struct err *err);
 /* Likewise of the state. */
 int repo_read_state(struct repo *repo, const char *path, struct buf *ret_data, struct err *err);
 /* The names in a folder of a node, none if there is no such folder. */

@@ -8,6 +8,7 @@
 
 #include "gateway/base/file.h"
 #include "gateway/base/tree.h"
+#include "history/chunk.h"
 #include "history/history.h"
 #include "history/pack.h"
 
@@ -58,7 +59,11 @@ static int take_locked(const char *from, const char *to, struct err *err)
 		status = take_refs(from, to, err);
 	(void)snprintf(a, sizeof a, "%s/objects", from);
 	(void)snprintf(b, sizeof b, "%s/objects", to);
-	return status == 0 ? tree_copy(a, b, true, is_half, err) : status;
+	if (status == 0)
+		status = tree_copy(a, b, true, is_half, err);
+	(void)snprintf(a, sizeof a, "%s/" CHUNK_FOLDER, from);
+	(void)snprintf(b, sizeof b, "%s/" CHUNK_FOLDER, to);
+	return status == 0 && access(a, F_OK) == 0 ? tree_copy(a, b, true, is_half, err) : status;
 }
 
 /* One that goes meanwhile is none of them. */

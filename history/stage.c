@@ -231,6 +231,19 @@ void repo_begin(struct repo *repo)
 	repo->stage->on = true;
 }
 
+bool repo_freshen(struct repo *repo, const char *id)
+{
+	struct stage *s = repo->stage;
+	git_oid oid;
+	return git_oid_fromstr(&oid, id) == 0 &&
+	       (s->packs->freshen(s->packs, &oid) == 0 || s->loose->freshen(s->loose, &oid) == 0);
+}
+
+void repo_spill(struct repo *repo)
+{
+	repo->stage->spilled = repo->stage->on;
+}
+
 size_t repo_staged_bytes(const struct repo *repo)
 {
 	return repo->stage->bytes;

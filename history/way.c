@@ -2,7 +2,8 @@
  * run again if nothing of the node's state is kept.
  * {history, head, state_version, branch, goes_on, fresh, node: {id, kind, kernel_id, msg_id,
  * execution_count, summary}, left: [NODE...], rebuild: [NODE...]}, left from the newest on, rebuild
- * in the order in which they ran: what follows the nearest node that is parked, or the root. */
+ * in the order in which they ran: what follows the nearest node that is parked, or the root.
+ * Changes of files are neither: their msg_id is that of the run whose memory they have. */
 #include "history/ask.h"
 
 #include <cjson/cJSON.h>
@@ -16,9 +17,11 @@
 
 #define LINE                                                                                       \
 	"WITH RECURSIVE line(node, parent, kind, kernel_id, msg_id, execution_count, summary,"     \
-	" silent, k) AS (SELECT node, parent, kind, kernel_id, msg_id, execution_count, summary,"  \
-	" silent, 0 FROM execution_records WHERE history = ?1 AND node = ?2"                       \
-	" UNION ALL SELECT r.node, r.parent, r.kind, r.kernel_id, r.msg_id, r.execution_count,"    \
+	" silent, k) AS (SELECT node, parent, kind, kernel_id, coalesce(memory_of, msg_id),"       \
+	" execution_count, summary, silent, 0 FROM execution_records"                              \
+	" WHERE history = ?1 AND node = ?2"                                                        \
+	" UNION ALL SELECT r.node, r.parent, r.kind, r.kernel_id,"                                 \
+	" coalesce(r.memory_of, r.msg_id), r.execution_count,"                                     \
 	" r.summary, r.silent, line.k + 1 FROM line JOIN execution_records r"                      \
 	" ON r.history = ?1 AND r.node = line.parent WHERE line.k < ?3)"
 #define COLUMNS "node, kind, kernel_id, msg_id, execution_count, summary"
@@ -55,7 +58,7 @@ static int add_left(struct asker *a, const char *history, const char *head, cons
 		     " UNION ALL SELECT r.node, r.parent, r.n FROM kept JOIN execution_records r"
 		     " ON r.history = ?1 AND r.node = kept.parent WHERE kept.n + ?3 >"
 		     " (SELECT n FROM execution_records WHERE history = ?1 AND node = ?2))"
-		     " SELECT " COLUMNS " FROM line WHERE kind <> 'root' AND silent = 0"
+		     " SELECT " COLUMNS " FROM line WHERE kind = 'execution' AND silent = 0"
 		     " AND node NOT IN (SELECT node FROM kept) ORDER BY k",
 		DB_VALUES(DB_T(history), DB_T(head), DB_N(WAY_MAX), DB_T(node)), &rows, err);
 	while (status == 0 && (status = db_next(rows, err)) == 1) {
@@ -79,7 +82,8 @@ static int add_rebuild(
 			cJSON_AddItemToObject(answer, "node", node_of(rows));
 		if (strcmp(db_text(rows, 1), "root") == 0 || asker_parked(a, db_text(rows, 3)))
 			break;
-		cJSON_InsertItemInArray(list, 0, node_of(rows));
+		if (strcmp(db_text(rows, 1), "execution") == 0)
+			cJSON_InsertItemInArray(list, 0, node_of(rows));
 	}
 	return status;
 }

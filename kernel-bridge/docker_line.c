@@ -153,13 +153,15 @@ static bool add_endpoints(const struct docker_line *l, cJSON *m)
 	return true;
 }
 
-static const char *folder_of(const struct line_start *start)
+static const char *folder_of(const struct line_start *start, int64_t park)
 {
-	return start->folder && *start->folder ? start->folder : DOCKER_WORK;
+	if (start->folder && *start->folder)
+		return start->folder;
+	return park > 0 ? "" : DOCKER_WORK;
 }
 
 /* A tree that misses something for want of memory is refused by ctl_send's check. park: where it
- * begins; 0: anew. */
+ * begins, in the folder where that stood; 0: anew. */
 static cJSON *start_message(
 	const struct docker_line *l, const struct line_start *start, int64_t park)
 {
@@ -170,7 +172,7 @@ static cJSON *start_message(
 		cJSON_AddNumberToObject(m, "line", l->number) &&
 		cJSON_AddStringToObject(m, "kernel", start->kernel_id) &&
 		cJSON_AddStringToObject(m, "key", start->key) &&
-		cJSON_AddStringToObject(m, "cwd", folder_of(start)) && add_endpoints(l, m) &&
+		cJSON_AddStringToObject(m, "cwd", folder_of(start, park)) && add_endpoints(l, m) &&
 		add_env(env, cJSON_GetObjectItemCaseSensitive(start->spec->spec, "env"), &fresh) &&
 		add_env(env, start->env, &fresh);
 	if (!ok || !cJSON_AddItemToObject(m, "env", env)) {
@@ -334,7 +336,7 @@ int docker_line_hand_over(struct slot *slot, const struct line_start *start, str
 	/* ctl_send checks that all are there. The kernelspec's own was there from the start. */
 	(void)cJSON_AddNumberToObject(m, "line", start->line);
 	(void)cJSON_AddStringToObject(m, "kernel", start->kernel_id);
-	(void)cJSON_AddStringToObject(m, "cwd", folder_of(start));
+	(void)cJSON_AddStringToObject(m, "cwd", folder_of(start, 0));
 	if (!add_env(env, start->env, &fresh) || !cJSON_AddItemToObject(m, "env", env))
 		cJSON_Delete(env);
 	return ctl_send(s->ctl, m, NULL, 0, err);

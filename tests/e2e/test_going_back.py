@@ -110,6 +110,19 @@ def test_back_and_forth(server, walk):
         assert c.run("print(double(1), new)", silent=True).stdout == "100 1\n"
 
 
+def test_the_working_directory_is_where_it_was(server):
+    """It was the top of the folder whatever the node stood in, and nothing said so."""
+    with server.kernel("python3") as kernel_id, server.open(kernel_id) as c:
+        c.info()
+        assert c.run("import os; os.mkdir('deep'); os.chdir('deep')").status == "ok"
+        parked(server, kernel_id, 1)
+        assert c.run("os.chdir('/')").status == "ok"
+        recorded(server, kernel_id, 2)
+        told = checkout(server, kernel_id, node="In[1]")
+        assert told["report"]["fidelity"] == "exact"
+        assert c.run("print(os.getcwd())").stdout == "/work/deep\n"
+
+
 def test_undo(server, walk):
     kernel_id, c, node = walk
     answer = server.post(f"/api/kernels/{kernel_id}/undo", json={})

@@ -4,11 +4,13 @@
 #define COPPICE_FORGET_FIXTURE_H
 
 #include "gateway/base/crypto.h"
+#include "history/repo.h"
 #include "tests/lib/history_fixture.h"
 
-#define FINE   ",\"silent\":false,\"store_history\":true"
-#define SECRET "sk-4f1d9c77e0"
-#define PIXELS "pixels-of-4f1d9c77e0"
+#define FINE	    ",\"silent\":false,\"store_history\":true"
+#define SECRET	    "sk-4f1d9c77e0"
+#define PIXELS	    "pixels-of-4f1d9c77e0"
+#define SECRET_CODE "key = '" SECRET "'\nprint(key)"
 
 /* What came of a forgetting. */
 struct forgot {
@@ -136,15 +138,15 @@ static inline void tape_picture(struct tape *t, const char *display_id)
  *   root - first - secret - later - last   (main, kernel k1)
  *        \ other                           (main.2, kernel k2)
  *
- * `secret` has it in code, text, picture, a display's id, error and traceback; it writes it into a
- * display of `first`; `later` brings late text of it; `last` updates its own display. */
+ * `secret` has it in code, text, picture, a display's id, error, traceback and a file; it writes it
+ * into a display of `first`; `later` brings late text of it; `last` updates its own display. */
 struct story {
 	struct tape *first, *secret, *later, *last, *other;
 };
 
 static inline struct tape *tell_secret(struct hfix *fx)
 {
-	struct tape *t = tape_new(fx, "m-secret", "key = '" SECRET "'\nprint(key)", FINE);
+	struct tape *t = tape_new(fx, "m-secret", SECRET_CODE, FINE);
 	tape_stream(t, "stdout", SECRET "\n");
 	tape_picture(t, SECRET "-shown");
 	tape_say(t, "update_display_data",
@@ -153,7 +155,15 @@ static inline struct tape *tell_secret(struct hfix *fx)
 	tape_say(t, "error",
 		"{\"ename\":\"ValueError\",\"evalue\":\"" SECRET "\","
 		"\"traceback\":[\"line 1: " SECRET "\"]}");
-	tape_end(t, "error", 2, ",\"ename\":\"ValueError\",\"evalue\":\"" SECRET "\"");
+	/* It left its own code in a file. */
+	char facts[400], blob[HISTORY_NODE_SIZE];
+	struct bytes code = {(const uint8_t *)SECRET_CODE, sizeof SECRET_CODE - 1};
+	assert_true(repo_blob_name(code, blob));
+	(void)snprintf(facts, sizeof facts,
+		",\"ename\":\"ValueError\",\"evalue\":\"" SECRET "\",\"files\":{\"changed\":["
+		"{\"path\":\"left.py\",\"mode\":\"100644\",\"blob\":\"%s\"}]}",
+		blob);
+	tape_end(t, "error", 2, facts);
 	return t;
 }
 
@@ -208,6 +218,7 @@ static inline void assert_code(
 static inline void assert_forgotten(struct hfix *fx)
 {
 	assert_gone(fx);
+	assert_git(fx, HISTORY_A, "show main:files/left.py | head -1", "coppice-lost 1\n");
 	assert_git(
 		fx, HISTORY_A, "log --format=%s main", "c = 3\nb = 2\n(forgotten)\na = 1\nBegin\n");
 	assert_git(fx, HISTORY_A, "log --format=%s main.2", "d = 4\nBegin\n");

@@ -31,14 +31,3 @@ def drop(path, above=ABOVE):
         os.unlink(path)
     else:
         shutil.rmtree(path, ignore_errors=True)
-
-
-def is_below(path, folder):
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def moved(path, was, now):
-    """The same place below the folder `now`; None: it is not below `was`."""
-    if not is_below(path, was):
-        return None
-    return os.path.normpath(os.path.join(now, os.path.relpath(path, was)))

@@ -4,6 +4,7 @@ import json
 
 VERSION = 1
 PACKET_MAX = 65536
+PIECE_BYTES = 46080  # of data: in base64 and with its fields it fits into one packet
 
 UP, DOWN, BOTH = "up", "down", "both"
 
@@ -12,10 +13,10 @@ TABLE = {
     "hello": (
         UP,
         "version:int pid:int image:text? python:text? ipykernel:text? lines:list? "
-        "hands_over:bool? parks:bool? branches:bool?",
+        "hands_over:bool? parks:bool? files:bool? branches:bool?",
         0,
     ),
-    "welcome": (DOWN, "version:int reports:bool? parks_max:int?", 0),
+    "welcome": (DOWN, "version:int reports:bool? parks_max:int? files:bool?", 0),
     "start": (DOWN, "line:int kernel:text key:text cwd:text env:texts endpoints:list fresh:bool", 5),
     "started": (UP, "line:int pid:int", 0),
     "start_failed": (UP, "line:int reason:text", 0),
@@ -43,6 +44,14 @@ TABLE = {
     ),
     "revived": (UP, "line:int data:text", 0),
     "drop_folder": (DOWN, "folder:text", 0),
+    "files": (UP, "line:int msg_id:text offset:int size:int data:text", 0),
+    "want": (DOWN, "line:int msg_id:text names:list last:bool", 0),
+    "content": (UP, "name:text offset:int size:int data:text", 0),
+    "scan": (DOWN, "line:int id:text", 0),
+    "lay": (DOWN, "id:text folder:text offset:int size:int data:text", 0),
+    "laid": (UP, "id:text ready:bool reason:text? names:list? last:bool", 0),
+    "lay_content": (DOWN, "id:text name:text offset:int size:int data:text", 0),
+    "lay_end": (DOWN, "id:text keep:bool", 0),
     "error": (BOTH, "about:text reason:text", 0),
 }
 
@@ -108,7 +117,7 @@ def decode(packet, came):
     return message
 
 
-def encode(name, **fields):
+def encode(name, /, **fields):
     """Builds the packet of one message, or raises Malformed."""
     message = {"type": name, **fields}
     check(message, TABLE[name][0] if TABLE[name][0] != BOTH else UP)

@@ -5,11 +5,12 @@ import os
 import select
 import socket
 import threading
+from collections import deque
 from itertools import count
 
-from coppice_kernel import ctl, outbox, process
+from coppice_kernel import ctl, handing, outbox, process
 
-PIECE_BYTES = 46080  # in base64 and with its fields it fits into one packet
+PIECE_BYTES = ctl.PIECE_BYTES
 NAME = "coppice-outbox"
 
 
@@ -80,13 +81,18 @@ class Delivery:
         self.thread = None
         self.parks_max = 0  # parks that the gateway wants; what the supervisor said last
         self.no_parks = ""  # why there are none though it wants some
+        self.files = False  # the gateway wants to be told of working files
+        self._handed, self._taken = deque(), 0  # (number, size) of files handed over; what was taken last
+        self._hands = 0
 
     def obey(self, packet):
         try:
             message = ctl.decode(packet, ctl.DOWN)
         except ctl.Malformed:
             return
-        if message["type"] == "ack":
+        if message["type"] == "ack" and message["channel"] == handing.CHANNEL:
+            self._taken = int(message["msg_id"])
+        elif message["type"] == "ack":
             self.box.ack(message["channel"], message["msg_id"])
         elif message["type"] == "replay":
             messages, dropped = self.box.after(marks_of(message["after"]))
@@ -100,6 +106,7 @@ class Delivery:
         elif message["type"] == "welcome":
             self.no_parks = str(message.get("no_parks") or "")
             self.parks_max = message.get("parks_max") or 0
+            self.files = message.get("files") is True
 
     def hand_over(self, message):
         """A gateway that does not know whether an earlier one's was heard says it again: by then the
@@ -125,6 +132,20 @@ class Delivery:
         except (OSError, ctl.Malformed):
             return False
         return True
+
+    def hand_files(self, fds, **fields):
+        """From another thread. False: the supervisor does not read now."""
+        told = self.tell("files", fds, **fields)
+        if told:
+            self._hands += 1
+            self._handed.append((self._hands, fields["size"]))
+        return told
+
+    def files_under_way(self):
+        """Bytes that were handed over and not taken yet."""
+        while self._handed and self._handed[0][0] <= self._taken:
+            self._handed.popleft()
+        return sum(size for _, size in self._handed)
 
     def ask(self, what, about, timeout_s):
         """From another thread, one at a time: what the gateway answers, as (status, text)."""

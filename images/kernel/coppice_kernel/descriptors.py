@@ -7,8 +7,6 @@ import socket
 import stat
 from typing import NamedTuple
 
-from coppice_kernel import branch_folder
-
 EVENTFD = "anon_inode:[eventfd]"
 # What is not asked for again; /proc/self/fd is a link.
 MADE_ONCE = os.O_CREAT | os.O_TRUNC | os.O_EXCL | os.O_NOFOLLOW
@@ -128,15 +126,15 @@ class Table:
             end.close()
             self.numbers = {o.fd for o in users}
 
-    def reopen(self, was=None, now=None):
-        """In the revived kernel: offsets of its own, as they were. Returns what did not come back.
-        A file below the folder `was` is the one of that name below `now`, where both are given."""
+    def reopen(self, by_name=lambda f: False, is_theirs=lambda f: False):
+        """In the revived kernel: offsets of its own, as they were. `by_name(f)` may put another file in its
+        place; one that `is_theirs(f)` is not used else. Returns what did not come back."""
         lost = []
         for f in self.files:
             if _is_still(f.fd, f.identity):  # else a hook of the fork closed it: matplotlib, its fonts
                 self.numbers.add(f.fd)
-                own = branch_folder.moved(f.path, was, now) if was and now else None
-                lost.append(_reopen_own(f, own) if own else _reopen(f))
+                if not by_name(f):
+                    lost.append(_lead_nowhere(f) if is_theirs(f) else _reopen(f))
         return [found for found in lost if found]
 
 
@@ -164,44 +162,32 @@ def _file(o):
     )
 
 
-def _put(f, fresh):
-    os.lseek(fresh, f.offset, os.SEEK_SET)
-    os.dup2(fresh, f.fd, inheritable=os.get_inheritable(f.fd))
-    os.close(fresh)
-
-
 def _lead_nowhere(f):
-    """Reads its end, writes break."""
+    """Reads its end, writes break: what a branch writes never goes to the other line's file."""
     end, other = socket.socketpair()
     other.close()
     os.dup2(end.fileno(), f.fd, inheritable=os.get_inheritable(f.fd))
     end.close()
-
-
-def _reopen_own(f, path):
-    """The file of its own folder. What it writes never goes to the other line's."""
-    if f.flags & os.O_PATH:
-        return None
-    try:
-        fresh = os.open(path, (f.flags & ~MADE_ONCE) | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        _lead_nowhere(f)
-        return loss(f.path, "file", "is the other line's, and not in this one's folder")
-    _put(f, fresh)
-    return None
+    return loss(f.path, "file", "is the other line's, and not in this one's folder")
 
 
 def _reopen(f):
     """Through the descriptor itself, so that a file without a name is found too."""
     if f.flags & os.O_PATH:
         return None  # it only names a file
+    inheritable = os.get_inheritable(f.fd)
     try:
         fresh = os.open(f"/proc/self/fd/{f.fd}", (f.flags & ~MADE_ONCE) | os.O_CLOEXEC)
     except OSError as e:
-        _lead_nowhere(f)
+        end, other = socket.socketpair()
+        other.close()
+        os.dup2(end.fileno(), f.fd, inheritable=inheritable)
+        end.close()
         return loss(f.path, "file", f"could not be opened again: {e.strerror}")
+    os.lseek(fresh, f.offset, os.SEEK_SET)
     now = os.fstat(fresh)
-    _put(f, fresh)
+    os.dup2(fresh, f.fd, inheritable=inheritable)
+    os.close(fresh)
     if now.st_nlink == 0:
         return loss(f.path, "file", "has no name any more; its content is shared with the line left behind")
     if (now.st_size, now.st_mtime_ns) != f.stamp:

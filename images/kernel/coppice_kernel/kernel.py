@@ -21,7 +21,7 @@ from ipykernel.zmqshell import ZMQInteractiveShell
 from tornado.ioloop import IOLoop
 from traitlets.config import Config
 
-from coppice_kernel import deliver, descriptors, magics, park, pause, process, revive, watchdog
+from coppice_kernel import deliver, descriptors, files, magics, park, pause, process, revive, watchdog
 from coppice_kernel.streams import CoppiceStream
 
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")  # the order of endpoints and descriptors
@@ -87,7 +87,10 @@ class CoppiceKernel(IPythonKernel):
         super().__init__(**kwargs)
         self._kernel_pid = os.getpid()
         self.shell._kernel_pid = self._kernel_pid
-        self._pause = pause.Pause(self.shell, self.parent.delivery.report, park.Parker(self.parent))
+        self._files = files.Files(self.parent.folder, self.parent.delivery)
+        self._pause = pause.Pause(
+            self.shell, self.parent.delivery.report, park.Parker(self.parent), self._files
+        )
         magics.Magics(self.parent.delivery.ask).register(self.shell)
         _ = self.banner  # made now
 
@@ -114,9 +117,10 @@ class CoppiceKernel(IPythonKernel):
 
     def finish_metadata(self, parent, metadata, reply_content):
         metadata = super().finish_metadata(parent, metadata, reply_content)
-        peak = self._pause.peak_bytes(parent)
-        if peak is not None:
-            metadata["coppice"] = {"peak_bytes": peak}
+        told = {"peak_bytes": self._pause.peak_bytes(parent), "files": self._pause.files_of(parent)}
+        told = {name: value for name, value in told.items() if value is not None}
+        if told:
+            metadata["coppice"] = told
         return metadata
 
     @contextmanager

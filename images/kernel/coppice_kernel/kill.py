@@ -42,3 +42,25 @@ def kill_below(roots, reap, spared=()):
         killed |= frozen
         if not reap():
             return len(killed)
+
+
+def end_strays(wardens, spared):
+    """A child of ours that is no line came to us because its line was killed: ends it, and returns how
+    many that were with what was below."""
+    table = process.processes()
+    me = os.getpid()
+    strays = [p for p, (parent, _) in table.items() if parent == me and p not in wardens]
+    if not strays:
+        return 0
+    below = process.descendants(strays, spared)
+    alive = [p for p in strays if table[p][1] not in "ZX"]
+    for pid in alive:
+        send(pid, signal.SIGSTOP)
+    count = kill_below(strays, lambda: True, spared) if below else 0
+    for pid in strays:
+        try:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+    return count + len(alive)

@@ -2,14 +2,11 @@
 
 import asyncio
 import os
-import pathlib
 import sys
 
-from coppice_kernel import branch_folder
 from coppice_kernel.descriptors import loss
 
 COUNT_MAX = 100
-PATHS_MAX = 40
 LOOKED_AT = 20000  # names
 _OURS = ("ipykernel", "tornado", "coppice_kernel", "zmq", "jupyter_client")
 
@@ -75,17 +72,18 @@ def of(namespace, hidden, table):
     return (found + _tasks(found))[:COUNT_MAX]
 
 
-def paths_below(namespace, folder):
-    """Names that hold a path below it, as a text or a path object."""
+def of_folder(namespace, folder):
+    """Names that hold paths of a folder that is another line's now."""
+    paths, below = _member("pathlib", "PurePath"), folder.rstrip("/") + "/"
     found = []
     for name, value in list(namespace.items())[:LOOKED_AT]:
-        if type(name) is not str or name.startswith("_"):
+        if type(name) is not str or _is_out(name):
             continue
-        if type(value) in (bytes, pathlib.PosixPath, pathlib.PurePosixPath):
-            value = os.fsdecode(value)
-        if type(value) is str and branch_folder.is_below(value, folder):
-            found.append(loss(name, "path", f"names a place in the other line's folder: {value}"[:160]))
-    return found[:PATHS_MAX]
+        is_path = isinstance(paths, type) and issubclass(type(value), paths)
+        text = str(value) if is_path else value if type(value) is str else ""
+        if text == folder or text.startswith(below):
+            found.append(loss(name, "path", f"names a file in {folder}, which is the other line's folder"))
+    return found[:COUNT_MAX]
 
 
 def _without_name(table, named):

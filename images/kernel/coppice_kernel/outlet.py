@@ -1,7 +1,7 @@
 """The supervisor's end of a kernel's outbox: hands over what the gateway asks, and its answer.
 
 What comes from the kernel is its guest's: only what answers a replay is passed on, the last report,
-and what is of parks; the rest is read and dropped, and nothing is read that the gateway has no room
+and what is of parks or of files; the rest is read and dropped, and nothing is read that the gateway has no room
 for.
 """
 
@@ -31,6 +31,8 @@ class Outlet:
         self.offer = None  # (message, descriptor of the seat) of a park
         self.of_parks = None  # a packet about parks to pass on
         self.to_be_revived = revived  # and it has not said that it was
+        self.files = None  # (message, descriptor) of what changed in its folder
+        self.taken = 0  # of these, in all
 
     def tell(self, packet):
         self.note = packet
@@ -119,6 +121,10 @@ class Outlet:
         if name == "parked":
             if len(fds) == 1:
                 self.offer = (message, fds.pop())
+            return None
+        if name == "files":
+            if len(fds) == 1:
+                self.files = (message, fds.pop())
             return None
         if name == "not_parked" or (name == "revived" and self.to_be_revived):
             self.to_be_revived &= name != "revived"

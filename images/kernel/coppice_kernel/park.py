@@ -17,7 +17,7 @@ import socket
 import sys
 import warnings
 
-from coppice_kernel import ctl, descriptors, folder, losses, loops, process, refusals, semaphores
+from coppice_kernel import ctl, descriptors, folder, losses, loops, process, refusals, reopen, semaphores
 
 HANDED = 7  # five listeners, the line's link, the outbox's
 OOM_PARKED = 800  # before any kernel
@@ -53,6 +53,8 @@ class State:
         self.collects = gc.isenabled()
         self.on_child = signal.getsignal(signal.SIGCHLD)
         self.semaphores = semaphores.take()
+        self.maps = reopen.maps(app.folder)
+        self.cwd = os.getcwd()
         self.context = contextvars.copy_context()
         self.lost = losses.of(shell.user_ns, shell.user_ns_hidden, self.table)
         self.lost += [

@@ -67,13 +67,13 @@ def _can_be_told(message):
 
 
 class Park:
-    def __init__(self, seat, line, msg_id, data, kernel=""):
+    def __init__(self, seat, child, message):
         self.seat = seat
-        self.line = line
-        self.kernel = kernel  # whose line it was: the gateway has several here
-        self.msg_id = msg_id
-        self.data = data
-        self.seconds = seconds_of(data)
+        self.line = child.number
+        self.kernel = child.kernel  # whose line it was: the gateway has several here
+        self.folder = child.folder  # that the kernel works in
+        self.msg_id, self.data = message["msg_id"], message["data"]
+        self.seconds = seconds_of(self.data)
         self.number = 0  # until it is taken
         self.pid = 0
         self.start = None
@@ -130,7 +130,7 @@ class Parks:
             return
         seat.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self.withdraw(line)
-        self.offered[line] = Park(seat, line, message["msg_id"], message["data"], child.kernel)
+        self.offered[line] = Park(seat, child, message)
         self.poll.register(seat, 1)
 
     def withdraw(self, line, reason=None):
@@ -207,7 +207,7 @@ class Parks:
 
     def revive(self, park, message, fds, ends):
         """Asks it for a line. Raises OSError."""
-        order = {k: message[k] for k in ("line", "kernel", "key", "cwd", "env", "endpoints")}
+        order = {k: message[k] for k in ("line", "kernel", "key", "cwd", "env", "endpoints", "laid")}
         packet = json.dumps(order).encode()
         if len(packet) > ctl.PACKET_MAX:
             raise OSError(0, "the packet is too long")

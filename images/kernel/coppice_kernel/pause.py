@@ -44,10 +44,11 @@ class Peak:
 
 
 class Pause:
-    def __init__(self, shell, tell, parker=None):
+    def __init__(self, shell, tell, parker=None, files=None):
         self._shell = shell
         self._tell = tell  # takes (msg_id, text); False: not now
         self._parker = parker
+        self._files = files
         self._pid = os.getpid()
         self._peak = Peak()
         self._peak_bytes = None  # of the cell that was executed last
@@ -65,6 +66,8 @@ class Pause:
 
     def executes(self):
         if self._is_ours():
+            if self._files:
+                self._files.settle()
             self._began = perf_counter()
             self._peak.begin()
             if self._parker:
@@ -87,6 +90,13 @@ class Pause:
             return None
         return self._peak_bytes
 
+    def files_of(self, request):
+        """What its reply says of the working folder. None: nothing, as of a cell of a subshell."""
+        msg_id = request.get("header", {}).get("msg_id")
+        if not self._files or not self._is_ours() or not msg_id or msg_id != self._executed:
+            return None
+        return self._files.reply(msg_id)
+
     def over(self):
         """A request came."""
         if not self._is_ours():
@@ -100,7 +110,11 @@ class Pause:
 
     def begins(self):
         """It was answered."""
-        if not self._is_ours() or not (self._owed or self._unparked):
+        if not self._is_ours():
+            return
+        if self._files:
+            self._files.hand()
+        if not (self._owed or self._unparked):
             return
         self.over()
         loop = asyncio.get_running_loop()
@@ -124,6 +138,8 @@ class Pause:
         self._timer = None
         self._tries += 1
         try:
+            if self._files and self._tries == 1:
+                self._files.look_at_others()
             told = self._report()
         except Exception:  # whatever is wrong with it, the cell was fine
             told = True

@@ -16,7 +16,7 @@ import sys
 import threading
 import weakref
 
-from coppice_kernel import branch_folder, ctl, deliver, folder, losses, park
+from coppice_kernel import ctl, deliver, folder, losses, park, reopen
 from coppice_kernel.streams import CoppiceStream
 
 _run, _init = threading.Thread.run, threading.Thread.__init__  # before ipykernel wraps them
@@ -34,16 +34,15 @@ def rebuild(old, state, order, fds):
 
 
 def _rebuild(old, state, order, fds):
-    own = order["cwd"] or old.folder
-    beside = own != old.folder  # it runs beside the line that it is begun from
-    lost = state.lost + (state.table.reopen(old.folder, own) if beside else state.table.reopen())
+    place = reopen.Place(old.folder, order["cwd"] or old.folder)
+    lost = state.lost + _take_files(state, order, place)
     replaced = _let_go_of_streams(old)
     _forget_exits()
     _forget_hooks(old)
     _forget_threads()
     asyncio.set_event_loop(asyncio.new_event_loop())
     old.delivery.box.clear()  # the gateway has it from the kernel that was parked
-    app = _make(old, order, fds)
+    app = _make(old, order, fds, place.now)
     app.users = state.table.numbers
     _keep_one_of_each(app.kernel.shell, old)
     _close_comms(app.kernel)
@@ -56,11 +55,23 @@ def _rebuild(old, state, order, fds):
         "folder": folder.digest(app.folder),
         "lost": lost,
     }
-    if beside:
-        found["paths"] = losses.paths_below(app.kernel.shell.user_ns, old.folder)
-    _settle(order, old.folder)
+    if place.now != place.was:  # a branch beside
+        found["paths"] = losses.of_folder(app.kernel.shell.user_ns, place.was)
+    _settle(order, place.of(state.cwd))
     app.delivery.tell("revived", data=park.packed(found))
     return app
+
+
+def _take_files(state, order, place):
+    """What was open in the folder, of the state that was laid down there; else as it was."""
+    beside = place.now != place.was
+    if not order["laid"] and not beside:
+        return state.table.reopen()
+    if not beside:
+        _enter(state.cwd)  # the folder of that name may be another one now
+    lost = state.table.reopen(lambda f: reopen.by_name(f, place),
+                              lambda f: beside and place.of(f.path) is not None)
+    return lost + reopen.map_again(state.maps, place)
 
 
 def _let_go_of_streams(old):
@@ -116,14 +127,14 @@ def _forget_threads():
         bars.tqdm.monitor = None
 
 
-def _make(old, order, fds):
+def _make(old, order, fds, place):
     config = copy.deepcopy(old.config)
     config.Session.key = order["key"].encode()
     for kind in (type(old), type(old.kernel)):
         kind.clear_instance()
     # Its log is not configured again: that would close every handler of the user's.
     app = type(old).instance(config=config, log=old.log, profile_dir=old.profile_dir)
-    app.take(order["endpoints"], fds[:-1], deliver.start(fds[-1]), order["cwd"] or old.folder)
+    app.take(order["endpoints"], fds[:-1], deliver.start(fds[-1]), place)
     app.begin_again()
     shell = app.kernel.shell
     shell.kernel = shell.parent = app.kernel
@@ -158,24 +169,18 @@ def _make_random_its_own():
         ssl.RAND_add(os.urandom(48), 48.0)
 
 
-def _settle(order, was):
+def _settle(order, folder):
     os.environ.update(order["env"])
     if order["kernel"]:
         os.environ["KERNEL_ID"] = order["kernel"]
     if order["cwd"]:
-        _enter(order["cwd"], was)
+        _enter(folder, order["cwd"])
 
 
-def _enter(folder, was):
-    """Where it stood, seen from its own folder; what stood outside of that stays there."""
-    try:
-        here = os.getcwd()
-    except OSError:
-        here = was  # it was removed
-    inside = branch_folder.moved(here, was, folder)
-    for place in (inside, folder) if inside else ():
+def _enter(*folders):
+    for folder in folders:
         try:
-            os.chdir(place)
+            os.chdir(folder)
             return
-        except OSError:
-            continue
+        except (OSError, TypeError):
+            continue  # the next one, or where it stood

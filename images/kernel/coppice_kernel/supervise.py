@@ -13,7 +13,7 @@ import time
 from collections import deque
 
 from coppice_kernel import (
-    branch_folder, ctl, kill, line, oom, parks, preimport, probe, process, start,
+    branch_folder, ctl, filing, kill, line, oom, parks, preimport, probe, process, start,
 )
 from coppice_kernel.outlet import Outlet
 
@@ -24,14 +24,16 @@ FULL = 4  # packets waiting for the gateway at which outboxes are not read any m
 LINES_TOLD = 200  # in hello, which is one packet
 DRAIN_MAX = 1000  # packets read of what an ended kernel left
 LOOK_S = 1.0  # between two looks at the parks
+FILES_S = 0.5  # until what waits for the gateway is looked at again
 
 
 class Child:
     """A line as the supervisor sees it."""
 
-    def __init__(self, number, kernel, pid, link, outlet):
+    def __init__(self, number, kernel, pid, link, outlet, folder):
         self.number = number
         self.kernel = kernel
+        self.folder = folder  # that it works in
         self.kernel_pid = 0  # until it is started
         self.pid = pid
         self.link = link
@@ -60,6 +62,7 @@ class Supervisor:
         self.parks = parks.Parks(self.poll, self.tell_now, self.not_revived)
         self.probe = probe.Probe()
         self.look_at = 0.0
+        self.filing = filing.Filing(self.tell_of_files, lambda: len(self.waiting) < FULL, self.lines)
 
     # ---- the gateway ----
 
@@ -91,6 +94,7 @@ class Supervisor:
             ],
             hands_over=True,
             parks=True,
+            files=True,
             branches=True,
         )
 
@@ -102,6 +106,7 @@ class Supervisor:
             if child.outlet:
                 child.outlet.forget()
         self.waiting = deque((w for w in self.waiting if not w[1]), maxlen=WAITING_MAX)
+        self.filing.on_hang_up()
 
     def tell(self, name, **fields):
         self.pass_on(ctl.encode(name, **fields))
@@ -109,6 +114,10 @@ class Supervisor:
     def tell_now(self, name, **fields):
         """What is of parks: only to a gateway that wants them; one that comes is told anew."""
         if self.welcome and self.parks.max:
+            self.pass_on(ctl.encode(name, **fields), now_only=True)
+
+    def tell_of_files(self, name, /, **fields):
+        if self.filing.is_wanted:
             self.pass_on(ctl.encode(name, **fields), now_only=True)
 
     def pass_on(self, packet, now_only=False):
@@ -168,6 +177,7 @@ class Supervisor:
                 "answer": lambda m: self.on_answer(m, packet),
                 "hand_over": lambda m: self.on_hand_over(m, packet),
                 "drop_folder": lambda m: branch_folder.drop(m["folder"]),
+                **self.filing.verbs,
             }.get(message["type"])
             if verb:
                 verb(message)
@@ -187,13 +197,14 @@ class Supervisor:
         self.parks.tell_all()
         if self.parks.max:
             self.probe.begin()
-        self.note_parks()
+        self.filing.on_welcome(message.get("files") is True)
+        self.note_wishes()
 
-    def note_parks(self, *children):
-        """Tells kernels whether they are to be parked."""
+    def note_wishes(self, *children):
+        """Tells kernels whether they are to be parked, and whether files are told of."""
         known = self.probe.ended
         packet = ctl.encode("welcome", version=ctl.VERSION, parks_max=self.parks.max if known else 0,
-                            no_parks=self.probe.reason)
+                            no_parks=self.probe.reason, files=self.filing.is_wanted)
         for child in children or self.lines.values():
             if child.outlet:
                 child.outlet.tell(packet)
@@ -214,15 +225,15 @@ class Supervisor:
         except OSError as e:
             self.tell("start_failed", line=number, reason=f"cannot fork: {e.strerror}")
             return
-        child = Child(number, message["kernel"], pid, link, Outlet(number, outbox))
+        child = Child(number, message["kernel"], pid, link, Outlet(number, outbox), message["cwd"])
         self.add(child, outbox)
 
     def add(self, child, outbox):
         self.lines[child.number] = child
         self.poll.register(child.link, select.POLLIN)
         self.poll.register(outbox, 0)
-        if self.parks.max:
-            self.note_parks(child)
+        if self.parks.max or self.filing.is_wanted:
+            self.note_wishes(child)
 
     def on_revive(self, message, fds):
         number, park = message["line"], self.parks.living.get(message["park"])
@@ -235,11 +246,13 @@ class Supervisor:
         if reason:
             self.tell("start_failed", line=number, reason=reason)
             return
+        folder = message["cwd"] or park.folder
         ends = [*line.open_link(), *line.open_link()]
         try:
             branch_folder.make(message["cwd"])
             ends[0].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # who is the line's process
-            self.parks.revive(park, message, fds, (ends[1].fileno(), ends[3].fileno()))
+            order = {**message, "laid": self.filing.is_laid(folder)}
+            self.parks.revive(park, order, fds, (ends[1].fileno(), ends[3].fileno()))
         except OSError as e:
             for end in ends:
                 end.close()
@@ -248,7 +261,8 @@ class Supervisor:
         for ours, theirs in (ends[:2], ends[2:]):
             theirs.close()
             ours.setblocking(False)
-        child = Child(number, message["kernel"], 0, ends[0], Outlet(number, ends[2], revived=True))
+        outlet = Outlet(number, ends[2], revived=True)
+        child = Child(number, message["kernel"], 0, ends[0], outlet, folder)
         child.park = park
         self.add(child, ends[2])
 
@@ -297,6 +311,7 @@ class Supervisor:
         self.unlink(child)
         self.close_outlet(child)
         self.parks.withdraw(child.number)
+        self.filing.forget_line(child.number)
         self.lines.pop(child.number, None)
 
     def forward(self, message, packet):
@@ -397,7 +412,7 @@ class Supervisor:
 
     def watch_outlets(self):
         # Without a gateway they are read and what comes is dropped.
-        full = self.gateway is not None and len(self.waiting) >= FULL
+        full = self.gateway is not None and (len(self.waiting) >= FULL or self.filing.is_full)
         for child in self.lines.values():
             outlet = child.outlet
             if outlet and outlet.polled != outlet.events(full):
@@ -414,6 +429,9 @@ class Supervisor:
         if child.outlet.offer:
             (message, seat), child.outlet.offer = child.outlet.offer, None
             self.parks.offer(child, message, seat)
+        if child.outlet.files:
+            (message, carrier), child.outlet.files = child.outlet.files, None
+            self.filing.on_handed(child, message, carrier)
         if child.outlet.of_parks:
             packet, child.outlet.of_parks = child.outlet.of_parks, None
             if self.welcome and self.parks.max:
@@ -481,7 +499,7 @@ class Supervisor:
             if pid == 0:
                 break
             if self.probe.ends(pid, status):
-                self.note_parks()
+                self.note_wishes()
                 continue
             child = next((c for c in self.lines.values() if c.pid == pid and not c.park), None)
             if child:
@@ -491,6 +509,7 @@ class Supervisor:
     def line_ended(self, child, status):
         self.drain(child)
         self.parks.withdraw(child.number)
+        self.filing.forget_line(child.number)
         del self.lines[child.number]
         left = self.end_strays()
         if child.end:
@@ -501,26 +520,9 @@ class Supervisor:
         self.tell("exited", line=child.number, signal=signal.SIGKILL, oom=lost, left=left)
 
     def end_strays(self):
-        """A child of ours that is no line came to us because its line was killed: end it."""
-        table = process.processes()
-        spared = set(self.spare())
-        wardens = {c.pid for c in self.lines.values()} | spared | {self.probe.pid}
-        me = os.getpid()
-        strays = [p for p, (parent, _) in table.items() if parent == me and p not in wardens]
-        if not strays:
-            return 0
-        below = process.descendants(strays, spared)
-        alive = [p for p in strays if table[p][1] not in "ZX"]
-        for pid in alive:
-            os.kill(pid, signal.SIGSTOP)
-        count = kill.kill_below(strays, lambda: True, spared) if below else 0
-        for pid in strays:
-            try:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-            except (ProcessLookupError, ChildProcessError):
-                pass
-        return count + len(alive)
+        spared = self.spare()
+        wardens = {c.pid for c in self.lines.values()} | set(spared) | {self.probe.pid}
+        return kill.end_strays(wardens, set(spared))
 
     # ---- the loop ----
 
@@ -570,7 +572,9 @@ class Supervisor:
                 self.connect()
                 retry_at = now + RETRY_S
             self.look_at_parks(now)
+            self.filing.work()
             waits = [RETRY_S] * (self.gateway is None) + [LOOK_S] * bool(self.parks.living)
+            waits += [0.0] * self.filing.is_busy + [FILES_S] * self.filing.is_active
             self.turn(min(waits) * 1000 if waits else None)
         self.parks.end_all("the supervisor ends")
 

@@ -9,7 +9,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-for name in ("ground", "park_scenes", "park_hazards", "park_kills"):
+for name in ("ground", "keeper", "files_scenes", "park_scenes", "park_hazards", "park_kills"):
     pytest.register_assert_rewrite(f"coppice_kernel.tests.{name}")
 
 from coppice_kernel.tests.fakegateway import FakeGateway  # noqa: E402

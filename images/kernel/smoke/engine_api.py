@@ -36,8 +36,8 @@ class Container:
     """A container with the limits that the gateway sets."""
 
     def __init__(self, image, run_folder, seccomp, memory=1 << 30, pids=152, command=None,
-                 environment=()):
-        tmpfs = "rw,nosuid,nodev,uid=1000,gid=1000,mode=0700"
+                 environment=(), tmpfs=()):
+        options = "rw,nosuid,nodev,uid=1000,gid=1000,mode=0700"
         body = {
             "Image": image,
             "NetworkDisabled": True,
@@ -51,9 +51,10 @@ class Container:
                 "MemorySwap": memory,
                 "PidsLimit": pids,
                 "Tmpfs": {
-                    "/work": f"{tmpfs},size=256m",
+                    "/work": f"{options},size=256m",
                     "/tmp": "rw,nosuid,nodev,mode=1777,size=64m",
-                    "/home/coppice": f"{tmpfs},size=64m",
+                    "/home/coppice": f"{options},size=64m",
+                    **dict(tmpfs),
                 },
                 "LogConfig": {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "1"}},
             },

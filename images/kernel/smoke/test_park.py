@@ -7,6 +7,7 @@ from coppice_kernel.tests.ground import Ground
 from coppice_kernel.tests.park_hazards import *  # noqa: F403
 from coppice_kernel.tests.park_kills import *  # noqa: F403
 from coppice_kernel.tests.park_scenes import *  # noqa: F403
+from probes import EXACT, OUTSIDE, SEPARATE, SIBLINGS
 
 
 def ground_of(place, parks_max=16):
@@ -30,80 +31,6 @@ def ground(shared):
 
 # ---- the 25 probes ----
 
-# name: (before the park, what changes it, what is asked afterwards, what must be answered)
-EXACT = {
-    "P1 values": ("v = {'a': [1, 2.5, 'ä']}", "v = 0", "v", "{'a': [1, 2.5, 'ä']}"),
-    "P2 identity": ("one = [1]; two = one", "two = [1]", "one is two", "True"),
-    "P3 view shares its base": (
-        "import numpy as np; base = np.zeros(9); view = base[2:5]",
-        "view = view.copy()",
-        "(view.__setitem__(0, 7), base[2], np.shares_memory(base, view))[1:]",
-        "(np.float64(7.0), True)",
-    ),
-    "P4 function sees live globals": (
-        "k = 1\ndef by_def(): return k\nby_lambda = lambda: k",
-        "k = 9; by_def = by_lambda = None",
-        "(exec('k = 5', globals()), by_def(), by_lambda())[1:]",
-        "(5, 5)",
-    ),
-    "P5 recursion and cycles": (
-        "rec = []; rec.append(rec)\nclass Node: pass\nnode = Node(); node.self = node; Node.first = node",
-        "rec = Node = node = None",
-        "(rec[0] is rec, node.self is node, Node.first is node, isinstance(node, Node))",
-        "(True, True, True, True)",
-    ),
-    "P6 generator": ("gen = (i * i for i in range(9)); next(gen); next(gen)", "list(gen)", "next(gen)", "4"),
-    "P7 file offset and content": (
-        "open('t.txt', 'w').write('line 1\\nline 2\\nline 3\\n'); tf = open('t.txt'); tf.readline()",
-        "tf.read()",
-        "(tf.readline(), tf.read())",
-        "('line 2\\n', 'line 3\\n')",
-    ),
-    "P8 random": (
-        "import random; random.seed(7); random.random()",
-        "random.seed(0)",
-        "random.random()",
-        "0.15084917392450192",
-    ),
-    "P9 numpy's generator": (
-        "np.random.seed(7); np.random.rand(); rng = np.random.default_rng(7); rng.random()",
-        "np.random.seed(0); rng = None",
-        "(float(np.random.rand()), float(rng.random()))",
-        "(0.7799187922401146, 0.8972138009695755)",
-    ),
-    "P10 deleted name": ("dead = 1; del dead", "dead = 2", "'dead' in globals()", "False"),
-    "P11 hidden name": ("_hidden = 3", "del _hidden", "_hidden", "3"),
-    "P12 environment": ("import os; os.environ['C'] = 'x'", "del os.environ['C']", "os.environ['C']", "'x'"),
-    "P13 folder and sys.path": (
-        "import sys; os.makedirs('deep', exist_ok=True); os.chdir('deep'); sys.path.append('/nowhere')",
-        "os.chdir('/'); sys.path.remove('/nowhere')",
-        "(os.getcwd(), sys.path[-1])",
-        "('/work/deep', '/nowhere')",
-    ),
-    "P14 Out": ("41 + 1", "Out.clear()", "list(Out.values())[-1]", "42"),
-    "P15 In": ("'the cell'", "In.clear()", "In[-2]", "\"'the cell'\""),
-    "P16 execution count": ("pass", "pass", "get_ipython().execution_count", "2"),
-    "P17 warnings filter": (
-        "import warnings; warnings.simplefilter('error', UnicodeWarning)",
-        "warnings.resetwarnings()",
-        "(warnings.filters[0][0], warnings.filters[0][2].__name__)",
-        "('error', 'UnicodeWarning')",
-    ),
-    "P18 open figures": (
-        "import matplotlib.pyplot as plt; plt.ioff(); fig = plt.figure(); plt.plot([1, 2])\n"
-        "from matplotlib_inline.config import InlineBackend\nInlineBackend.instance().close_figures = False",
-        "plt.close('all')",
-        "(len(plt.get_fignums()), len(fig.axes))",
-        "(1, 1)",
-    ),
-    "P24 unflushed writer": (
-        "w = open('/tmp/w.txt', 'w'); w.write('unwritten ')",
-        "w.close(); open('/tmp/w.txt', 'w').close()",
-        "(w.write('on'), w.flush(), open('/tmp/w.txt').read())[-1]",
-        "'unwritten on'",
-    ),
-}
-SEPARATE = ("P14 Out", "P15 In", "P16 execution count")  # each in a state of its own
 TABLE = {}
 
 
@@ -144,29 +71,27 @@ def test_probe_in_its_own_state(ground, case):
 
 def test_probe_working_files(ground):
     client = ground.start()
-    park = ground.park(client, "open('f', 'w').write('1'); None")
-    ground.run(client, "open('f', 'w').write('2'); None")
+    code, change, _, _ = OUTSIDE["P19 working files"]
+    park = ground.park(client, code)
+    ground.run(client, change)
     assert ground.revive(park).told["folder"] != park["folder"]
     TABLE["P19 working files"] = "declared: the folder differs"
 
 
 DECLARED = {
-    "P20 sqlite handle": ("import sqlite3; db = sqlite3.connect('x.db')", ("db", "database")),
-    "P23 socket": ("import socket; s, t = socket.socketpair()", ("s", "socket")),
+    "P20 sqlite handle": ("db", "database"),
+    "P23 socket": ("s", "socket"),
 }
 REFUSED_PROBES = {
-    "P21 user thread": (
-        "import threading; e = threading.Event(); threading.Thread(target=e.wait, name='mine').start()",
-        "thread 'mine'",
-    ),
-    "P22 subprocess": ("import subprocess; p = subprocess.Popen(['sleep', '99'])", "is a child of it"),
+    "P21 user thread": "thread 'mine'",
+    "P22 subprocess": "is a child of it",
 }
 
 
 @pytest.mark.parametrize("case", DECLARED)
 def test_probe_declared(ground, case):
-    code, wanted = DECLARED[case]
-    park = ground.park(ground.start(), code)
+    wanted = DECLARED[case]
+    park = ground.park(ground.start(), OUTSIDE[case][0])
     second = ground.revive(park)
     assert wanted in ground.lost(second)
     if case.startswith("P20"):
@@ -177,17 +102,17 @@ def test_probe_declared(ground, case):
 
 @pytest.mark.parametrize("case", REFUSED_PROBES)
 def test_probe_refused(ground, case):
-    code, wanted = REFUSED_PROBES[case]
-    reason = ground.refusal(ground.start(), code)
-    assert wanted in reason
+    reason = ground.refusal(ground.start(), OUTSIDE[case][0])
+    assert REFUSED_PROBES[case] in reason
     TABLE[case] = f"refused: {reason}"
 
 
 def test_probe_siblings(ground):
-    park = ground.park(ground.start(), "import uuid, secrets")
-    drawn = {ground.revive(park).run("print(uuid.uuid4(), secrets.token_hex(8))") for _ in range(3)}
+    case, code, ask = SIBLINGS
+    park = ground.park(ground.start(), code)
+    drawn = {answers(ground.revive(park), case, ask) for _ in range(3)}
     assert len(drawn) == 3
-    TABLE["P25 siblings"] = "exact: they differ"
+    TABLE[case] = "exact: they differ"
 
 
 def test_the_table_is_whole(capsys):

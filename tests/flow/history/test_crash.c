@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "history/repo.h"
 #include "tests/lib/history_fixture.h"
 
 #define FINE ",\"silent\":false,\"store_history\":true"
@@ -26,12 +27,31 @@ static int at_step(void *data, enum record_step step)
 	return -1;
 }
 
+/* The code of the run, as a file of its own: later nodes have those of all before them. */
+static void end_with_file(struct tape *t)
+{
+	char facts[256], blob[HISTORY_NODE_SIZE];
+	struct bytes code = {(const uint8_t *)t->msg_id, strlen(t->msg_id)};
+	assert_true(repo_blob_name(code, blob));
+	(void)snprintf(facts, sizeof facts,
+		",\"files\":{\"changed\":[{\"path\":\"d/"
+		"%s\",\"mode\":\"100644\",\"blob\":\"%s\"}]}",
+		t->msg_id, blob);
+	tape_end(t, "ok", 1, facts);
+}
+
+static void assert_files(struct hfix *fx, const char *history, const char *expected)
+{
+	assert_git(fx, history, "ls-tree -r --name-only main files/", expected);
+	assert_git(fx, history, "grep -l coppice-lost main -- files/ || true", "");
+}
+
 static struct tape *cell(struct hfix *fx, const char *msg_id, const char *history)
 {
 	struct tape *t = tape_new(fx, msg_id, msg_id, FINE);
 	tape_stream(t, "stdout", "out\n");
 	tape_say_to(t, "m0", "stream", "{\"name\":\"stdout\",\"text\":\"late\"}");
-	tape_end(t, "ok", 1, "");
+	end_with_file(t);
 	assert_int_equal(hand_over_to(fx, t, history, "k1", 1), 0);
 	return t;
 }
@@ -79,7 +99,7 @@ static bool live(struct steps *s)
 	for (size_t i = 0; i < 4; i++) {
 		t[i] = tape_new(fx, ids[i], ids[i], FINE);
 		tape_say_to(t[i], "m0", "stream", "{\"name\":\"stdout\",\"text\":\"late\"}");
-		tape_end(t[i], "ok", 1, "");
+		end_with_file(t[i]);
 		assert_int_equal(hand_over_to(fx, t[i], history[i], i == 2 ? "k2" : "k1", 1), 0);
 	}
 	for (int round = 0; round < 5; round++) {
@@ -100,6 +120,8 @@ static bool live(struct steps *s)
 	}
 	assert_git(fx, HISTORY_A, "log --format=%s --all", "m2\nm1\nm0\nBegin\n");
 	assert_git(fx, HISTORY_B, "log --format=%s --all", "n0\nBegin\n");
+	assert_files(fx, HISTORY_A, "files/d/m0\nfiles/d/m1\nfiles/d/m2\n");
+	assert_files(fx, HISTORY_B, "files/d/n0\n");
 	assert_true(indexed_once(fx, HISTORY_A, 3) && indexed_once(fx, HISTORY_B, 1));
 	assert_sound(fx, HISTORY_A);
 	hfix_free(fx);
@@ -167,6 +189,25 @@ static void assert_kept(struct hfix *fx, const struct steps *s)
 	free(log);
 }
 
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* The folder of the last node has what each run left. */
+static void assert_all_files(struct hfix *fx, unsigned n)
+{
+	AUTO(buf_done) struct buf expected;
+	char names[64][16];
+	buf_init(&expected, 1 << 16);
+	for (unsigned i = 0; i < n; i++)
+		(void)snprintf(names[i], sizeof names[i], "m%u", i);
+	qsort(names, n, sizeof names[0], by_text);
+	for (unsigned i = 0; i < n; i++)
+		(void)buf_addf(&expected, "files/d/%s\n", names[i]);
+	assert_files(fx, HISTORY_A, (char *)expected.data);
+}
+
 /* Every run once, in order, however often each was handed over. */
 static void assert_once(struct hfix *fx, unsigned n)
 {
@@ -216,6 +257,7 @@ static bool die_at(unsigned nth)
 		await_fine(fx, cell(fx, id, HISTORY_A));
 	}
 	assert_once(fx, 5);
+	assert_all_files(fx, 5);
 	hfix_free(fx);
 	assert_int_equal(munmap(s, sizeof *s), 0);
 	return met;
@@ -250,6 +292,7 @@ TEST(crash, killed_again_and_again_in_one_folder)
 		await_fine(fx, cell(fx, id, HISTORY_A));
 	}
 	assert_once(fx, 6);
+	assert_all_files(fx, 6);
 	hfix_free(fx);
 	assert_int_equal(munmap(s, sizeof *s), 0);
 }
@@ -279,6 +322,7 @@ TEST(crash, killed_at_any_moment_nothing_is_lost_or_doubled)
 			await_fine(fx, cell(fx, id, HISTORY_A));
 		}
 		assert_once(fx, RUNS);
+		assert_all_files(fx, RUNS);
 		hfix_free(fx);
 	}
 	assert_int_equal(munmap(s, sizeof *s), 0);

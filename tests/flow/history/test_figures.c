@@ -3,6 +3,7 @@
  * COPPICE_HISTORY_NODES=100000 for as many (make soak, make bench-history). */
 #include <time.h>
 
+#include "tests/lib/files_fixture.h"
 #include "tests/lib/pack_fixture.h"
 
 #define BURST	       200u
@@ -44,6 +45,19 @@ static void grow_to(struct hfix *fx, unsigned *n, unsigned to)
 	}
 }
 
+/* As fast as they are taken, and packed meanwhile. */
+static void print_growth(struct hfix *fx, unsigned *n, unsigned to)
+{
+	unsigned from = *n;
+	long long wall = ns_of(CLOCK_MONOTONIC), cpu = ns_of(CLOCK_PROCESS_CPUTIME_ID);
+	grow_to(fx, n, to);
+	print_message("%7u nodes: from %u in %.1f s, %.2f ms a commit (processor %.2f)\n", to, from,
+		ms_since(CLOCK_MONOTONIC, wall) / 1e3,
+		ms_since(CLOCK_MONOTONIC, wall) / (to - from),
+		ms_since(CLOCK_PROCESS_CPUTIME_ID, cpu) / (to - from));
+}
+
+/* Of a history that has come to rest. */
 static void print_commits(struct hfix *fx, unsigned *n)
 {
 	unsigned at = *n;
@@ -81,9 +95,10 @@ static void print_questions(struct hfix *fx, unsigned n)
 		fx->folder, fx->folder, fx->folder);
 	long long began = ns_of(CLOCK_MONOTONIC);
 	shell(line);
-	print_message("%7u nodes: newest 100 %.1f ms, newest node %.1f ms, first node %.1f ms, "
-		      "clone %.0f ms\n",
-		n, log_ms, head_ms, first_ms, ms_since(CLOCK_MONOTONIC, began));
+	print_message(
+		"%7u nodes: newest 100 %.1f ms, newest node %.1f ms, first one by HEAD~%u %.1f ms, "
+		"clone %.0f ms\n",
+		n, log_ms, head_ms, n - 1, first_ms, ms_since(CLOCK_MONOTONIC, began));
 }
 
 static void on_collected(void *data, int status, struct bytes json, const struct err *err)
@@ -138,9 +153,9 @@ TEST(figures, of_a_history_that_grows)
 	fx->keeping.idle_ms = 300;
 	hfix_open(fx);
 	for (size_t i = 0; i < ARRAY_LEN(sizes) && sizes[i] <= most; i++) {
-		grow_to(fx, &n, sizes[i]);
-		print_commits(fx, &n);
+		print_growth(fx, &n, sizes[i]);
 		print_room(fx, n, sizes[i] >= 1000);
+		print_commits(fx, &n);
 		print_questions(fx, n);
 	}
 	(void)snprintf(expected, sizeof expected, "%u\n", n + 1);
@@ -156,4 +171,96 @@ TEST(figures, of_a_history_that_grows)
 	hfix_free(fx);
 }
 
-RUN(TEST_ROW(figures, of_a_history_that_grows))
+/* ---- working files ---- */
+
+#define FILES_RUNS 200u
+
+/* A run that changed so many small files, each to something that was not there yet. */
+static void record_files(struct hfix *fx, unsigned i, unsigned n_files, double *ret_keep_ms)
+{
+	AUTO(buf_done) struct buf change;
+	char id[16];
+	buf_init(&change, 1 << 16);
+	(void)snprintf(id, sizeof id, "f%u-%u", n_files, i);
+	(void)buf_add_text(&change, "{\"changed\":[");
+	long long began = ns_of(CLOCK_MONOTONIC);
+	for (unsigned k = 0; k < n_files; k++) {
+		char text[64], blob[HISTORY_NODE_SIZE];
+		(void)snprintf(text, sizeof text, "%u,%u,%u\n", i, k, i * 7919 + k);
+		(void)buf_addf(&change,
+			"%s{\"path\":\"out/part-%u.csv\",\"mode\":\"100644\",\"bytes\":9,\"blob\":"
+			"\"%s\"}",
+			k ? "," : "", k, keep_blob(fx, text, blob));
+	}
+	*ret_keep_ms += ms_since(CLOCK_MONOTONIC, began);
+	(void)buf_add_text(&change, "]}");
+	if (n_files > 0)
+		(void)run_with(fx, id, (const char *)change.data);
+	else
+		await_fine(fx, record_cell(fx, id, "x = 1", NULL));
+}
+
+TEST(figures, of_runs_with_files)
+{
+	static const unsigned counts[] = {0, 5, 0, 5};
+	struct hfix *fx = hfix_new();
+	for (size_t c = 0; c < ARRAY_LEN(counts); c++) {
+		double keep_ms = 0;
+		long long began = ns_of(CLOCK_MONOTONIC);
+		for (unsigned i = 0; i < FILES_RUNS; i++)
+			record_files(fx, (unsigned)c * FILES_RUNS + i, counts[c], &keep_ms);
+		double all_ms = ms_since(CLOCK_MONOTONIC, began);
+		print_message("a commit with %u changed files: %.2f ms, their contents before it "
+			      "%.2f ms\n",
+			counts[c], (all_ms - keep_ms) / FILES_RUNS, keep_ms / FILES_RUNS);
+	}
+	assert_sound(fx, HISTORY_A);
+	hfix_free(fx);
+}
+
+static void print_folder(struct hfix *fx, const char *node, unsigned n)
+{
+	struct history_question files = {.what = HISTORY_FILES, .history = HISTORY_A, .node = node};
+	struct history_question one = {.what = HISTORY_NODE, .history = HISTORY_A, .node = node};
+	print_message(
+		"a folder of %u files: read whole in %.0f ms, what changed of it in %.1f ms\n", n,
+		ms_of_question(fx, &files), ms_of_question(fx, &one));
+}
+
+TEST(figures, of_a_folder_of_many_files)
+{
+	enum { N = 10000 };
+	struct hfix *fx = hfix_new();
+	AUTO(buf_done) struct buf change;
+	struct told_content *told = calloc(N, sizeof *told);
+	buf_init(&change, 16u << 20);
+	(void)buf_add_text(&change, "{\"full\":true,\"changed\":[");
+	long long began = ns_of(CLOCK_MONOTONIC);
+	for (unsigned i = 0; i < N; i++) {
+		char text[32], blob[HISTORY_NODE_SIZE];
+		(void)snprintf(text, sizeof text, "file %u\n", i);
+		assert_true(repo_blob_name(text_bytes(text), blob));
+		history_keep(fx->h, &files_whose, blob, text_bytes(text), told_keep, &told[i]);
+		(void)buf_addf(&change,
+			"%s{\"path\":\"d%u/f%u\",\"mode\":\"100644\",\"bytes\":9,\"blob\":\"%s\"}",
+			i ? "," : "", i % 50, i, blob);
+	}
+	for (unsigned i = 0; i < N; i++)
+		await_content(fx, &told[i]);
+	double keep_ms = ms_since(CLOCK_MONOTONIC, began);
+	(void)buf_add_text(&change, "]}");
+	began = ns_of(CLOCK_MONOTONIC);
+	(void)run_with(fx, "all", (const char *)change.data);
+	double all_ms = ms_since(CLOCK_MONOTONIC, began);
+	began = ns_of(CLOCK_MONOTONIC);
+	struct tape *t = run_with(fx, "one", "{\"removed\":[\"d7/f7\"]}");
+	print_message(
+		"%u contents kept in %.0f ms; a commit of all %.0f ms, of one of them %.1f ms\n", N,
+		keep_ms, all_ms, ms_since(CLOCK_MONOTONIC, began));
+	print_folder(fx, t->node, N - 1);
+	free(told);
+	hfix_free(fx);
+}
+
+RUN(TEST_ROW(figures, of_a_history_that_grows), TEST_ROW(figures, of_runs_with_files),
+	TEST_ROW(figures, of_a_folder_of_many_files))

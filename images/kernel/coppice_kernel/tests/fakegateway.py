@@ -61,7 +61,7 @@ class FakeGateway:
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         self.connection.sendmsg([packet], ancillary)
 
-    def send(self, name, fds=(), **fields):
+    def send(self, name, fds=(), /, **fields):
         self.send_raw(ctl.encode(name, **fields), fds)
 
     def receive(self):
@@ -70,7 +70,7 @@ class FakeGateway:
             raise EOFError("the supervisor hung up")
         return ctl.decode(packet, ctl.UP)
 
-    def expect(self, name, **wanted):
+    def expect(self, name, /, **wanted):
         """The next message that fits; others are kept for later calls."""
         for i, m in enumerate(self.seen):
             if m["type"] == name and all(m.get(k) == v for k, v in wanted.items()):
@@ -233,8 +233,8 @@ class Client:
 
     def execute(self, code, **content):
         """Returns (reply content, iopub messages of the request without the statuses)."""
-        msg_id = self.send("shell", "execute_request", {"code": code, **content})
-        return self.finish(msg_id)
+        self.asked = self.send("shell", "execute_request", {"code": code, **content})
+        return self.finish(self.asked)
 
     def finish(self, msg_id):
         seen = []
@@ -246,7 +246,9 @@ class Client:
                 seen.append(m)
             elif m["content"]["execution_state"] == "idle":
                 break
-        return self.reply("shell", msg_id)["content"], seen
+        reply = self.reply("shell", msg_id)
+        self.metadata = reply["metadata"]  # of the last one
+        return reply["content"], seen
 
     def run(self, code):
         """What the cell printed on stdout; an error or anything on stderr is an AssertionError."""
