@@ -8,9 +8,9 @@
 
 #include "gateway/base/json_tree.h"
 
-#define FOLDER	  "/work"
-#define LAY_MS	  30000u /* without a sign of it */
-#define AHEAD	  16	 /* contents that are in memory at once */
+#define FOLDER	  "/work" /* of one that has no other */
+#define LAY_MS	  30000u  /* without a sign of it */
+#define AHEAD	  16	  /* contents that are in memory at once */
 #define NEEDS_MAX FOLDER_NAMES_MAX
 
 static void feed(struct move *m);
@@ -126,7 +126,8 @@ static void lay(struct move *m)
 	cJSON_AddItemReferenceToObject(order, "entries", m->entries);
 	AUTO(freep) char *text = json_print(order, &err);
 	cJSON_Delete(order);
-	const struct kernel_lay what = {.folder = FOLDER,
+	const char *own = kernel_folder(d->kernel);
+	const struct kernel_lay what = {.folder = *own ? own : FOLDER,
 		.entries = {(const uint8_t *)text, text ? strlen(text) : 0},
 		.on_needs = on_needs,
 		.on_room = on_room,

@@ -63,9 +63,6 @@ void move_record(struct move *m);
 void move_revive(struct move *m);
 
 /* move_way.c */
-/* E_PARTIAL: nothing of it is kept but the code; ret_report tells. */
-int way_find_park(struct desk *d, const struct cJSON *way, const struct parked **ret,
-	struct cJSON **ret_report, struct err *err);
 /* Of m->way: whether it can be gone; sets park, report and to. */
 int way_look(struct move *m, struct err *err);
 /* Those three, and the way, are forgotten. */

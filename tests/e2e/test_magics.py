@@ -58,7 +58,7 @@ def test_log_show_and_status(server, talk):
 
 
 @pytest.mark.parametrize(("line", "words"), [
-    ("%coppice shwo 4", "there is log, show, status, use, checkout, undo, release and forget"),
+    ("%coppice shwo 4", "there is log, show, status, use, checkout, undo, branch, release and forget"),
     ("%coppice show", "takes one node"),
     ("%coppice show nowhere", "nowhere"),
     ("%coppice show 99", "99"),
