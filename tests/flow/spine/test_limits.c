@@ -236,7 +236,7 @@ TEST(limits, something_is_left_the_container_goes)
 	record_all(fx);
 	tell_way(fx, "b");
 	execute(p, "f");
-	assert_fresh(fx, p, "no process that stood there is parked");
+	assert_fresh(fx, p, "thinned");
 	size_t said = page_find(p, 0, "stream", "d", "1 process is of it still there");
 	assert_true(holds(p->got[said], "The container was destroyed"));
 	leave(fx, p);
@@ -253,7 +253,7 @@ TEST(limits, its_container_went_too)
 	record_all(fx);
 	tell_way(fx, "b");
 	execute(p, "f");
-	assert_fresh(fx, p, "no process that stood there is parked");
+	assert_fresh(fx, p, "thinned");
 	(void)page_find(p, 0, "stream", "d", "Its container went too (killed)");
 	leave(fx, p);
 }
