@@ -7,6 +7,7 @@
 #include "gateway/base/json.h"
 #include "gateway/base/json_tree.h"
 #include "gateway/spine/desk_new.h"
+#include "gateway/spine/lay_down.h"
 #include "gateway/spine/move_text.h"
 #include "gateway/spine/moves.h"
 #include "gateway/spine/survive.h"
@@ -16,13 +17,16 @@
 #define STANDING_MAX (64u << 10)
 
 /*
- *   waits --its turn, recorded--> asks --the way--> revives --it stands--> names --the ref--> over
- *     |                            |  \________ without a kernel _________/  |
- *     +-- refused, partial, taken, the gateway ends: nothing is left ---------+-------------> over
+ *   waits --its turn, recorded--> asks --the way--> lays --> revives --it stands--> names --> over
+ *     |                            |  \____________ without a kernel ____________/  |
+ *     +-- refused, partial, taken, the gateway ends: nothing is left ----------------+------> over
+ *
+ * lays: what the node's folder held, where the container tells of files and it is recorded.
  */
 enum branching_state {
 	BRANCH_WAITS,
 	BRANCH_ASKS,
+	BRANCH_LAYS,
 	BRANCH_REVIVES,
 	BRANCH_NAMES,
 	BRANCH_OVER,
@@ -31,7 +35,9 @@ enum branching_state {
 
 static const struct sm_state states[BRANCH_STATES] = {
 	[BRANCH_WAITS] = {"waits", TO(BRANCH_ASKS) | TO(BRANCH_OVER)},
-	[BRANCH_ASKS] = {"asks", TO(BRANCH_REVIVES) | TO(BRANCH_NAMES) | TO(BRANCH_OVER)},
+	[BRANCH_ASKS] = {"asks",
+		TO(BRANCH_LAYS) | TO(BRANCH_REVIVES) | TO(BRANCH_NAMES) | TO(BRANCH_OVER)},
+	[BRANCH_LAYS] = {"lays", TO(BRANCH_REVIVES) | TO(BRANCH_OVER)},
 	[BRANCH_REVIVES] = {"revives", TO(BRANCH_NAMES) | TO(BRANCH_OVER)},
 	[BRANCH_NAMES] = {"names", TO(BRANCH_OVER)},
 	[BRANCH_OVER] = {"over", 0},
@@ -50,7 +56,11 @@ struct branching {
 	enum fidelity accept;
 	bool expects; /* history or the bridge will call back */
 	cJSON *way, *report;
-	char *parked;	   /* what was told of the park */
+	char *parked; /* what was told of the park */
+	int64_t park;
+	struct lay_down *laying; /* NULL: its folder is empty */
+	cJSON *entries;		 /* what is laid there */
+	bool laid;
 	struct desk *desk; /* that is to be: nobody sees it yet */
 	void (*cb)(void *data, const struct cJSON *answer, const struct err *err);
 	void *data;
@@ -90,6 +100,7 @@ static void branching_free(struct branching *b)
 		return; /* its last callback does */
 	cJSON_Delete(b->way);
 	cJSON_Delete(b->report);
+	cJSON_Delete(b->entries);
 	free(b->parked);
 	free(b->history);
 	free(b->at);
@@ -116,6 +127,7 @@ static void fail(struct branching *b, const struct err *err)
 {
 	struct desk *d = TAKE(b->desk);
 	AUTO(delete_tree) cJSON *told = NULL;
+	lay_down_end(TAKE(b->laying), false);
 	log_info(&b->ks->gw->log, "no_branch state=%s reason=\"%s\"", sm_name(&b->sm), err->text);
 	if (d)
 		desk_end_unborn(d);
@@ -131,6 +143,7 @@ static void succeed(struct branching *b, const char *name)
 {
 	struct desk *d = TAKE(b->desk);
 	AUTO(delete_tree) cJSON *told = cJSON_CreateObject();
+	lay_down_end(TAKE(b->laying), true);
 	if (d)
 		desk_is_born(d, name);
 	cJSON_AddStringToObject(told, "name", name);
@@ -201,12 +214,17 @@ static int check(void *data, struct bytes text, struct err *err)
 		return err_set(err, E_GONE, "nobody waits for it");
 	report_add_lost(b->report, text);
 	add_paths(b, text);
-	if (!move_same_folder(bytes_of(b->parked), text)) {
+	const char *folder = kernel_folder(b->desk->kernel);
+	if (b->laid) {
+		report_note(b->report,
+			"Its working folder is %s, with the files of the node as they were then.",
+			folder);
+	} else if (!move_same_folder(bytes_of(b->parked), text)) {
 		report_lower(b->report, FIDELITY_PARTIAL);
 		report_note(b->report,
-			"Its working folder is a new one, %s, and empty: files of the node are not "
-			"laid there.",
-			kernel_folder(b->desk->kernel));
+			"Its working folder is %s, and empty: nothing is recorded of the files "
+			"that the node had.",
+			folder);
 	}
 	if (report_fidelity(b->report) <= b->accept)
 		return 0;
@@ -224,6 +242,8 @@ static void on_switch(void *data)
 	(void)copy_text(to.node, sizeof to.node, node, strlen(node)); /* an id */
 	desk_new_epoch(b->desk);
 	scribe_moved(b->desk, &to);
+	if (b->laid)
+		files_laid(b->desk, b->entries);
 }
 
 static void refuse(struct branching *b, const struct err *cause)
@@ -262,14 +282,83 @@ static int begin_desk(struct branching *b, struct desk *of, struct err *err)
 	return rc == 0 ? desk_beside(of, &start, id, folder, &b->desk, err) : rc;
 }
 
-static void revive(struct branching *b, const struct parks_found *found)
+static void revive(struct branching *b)
 {
-	struct err err;
-	const struct kernel_revival revival = {.park = found->park->park,
+	const struct kernel_revival revival = {.park = b->park,
 		.check = check,
 		.on_switch = on_switch,
 		.cb = on_revived,
 		.data = b};
+	b->expects = true;
+	sm_move(&b->sm, BRANCH_REVIVES);
+	kernel_revive(b->desk->kernel, &revival);
+}
+
+/* ---- lays ---- */
+
+static void on_laid(void *data, const struct err *cause)
+{
+	struct branching *b = data;
+	struct err err;
+	if (cause) {
+		err_set(&err, cause->code, "its files could not be laid down: %.400s", cause->text);
+		fail(b, &err);
+		return;
+	}
+	b->laid = true;
+	revive(b);
+}
+
+static int take_entries(struct branching *b, struct bytes json, struct err *err)
+{
+	cJSON *answer = json_parse(json, NULL, err);
+	if (!answer)
+		return err->code;
+	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "recorded")))
+		b->entries = cJSON_DetachItemFromObjectCaseSensitive(answer, "entries");
+	cJSON_Delete(answer);
+	if (!b->entries)
+		return 0;
+	report_add_lost_files(b->report, b->entries);
+	if (report_fidelity(b->report) > b->accept)
+		return err_set(err, E_PARTIAL, "less than %s would come back: see the report",
+			fidelity_name(b->accept));
+	return lay_down_begin(b->desk, b->entries, on_laid, b, &b->laying, err);
+}
+
+static void on_entries(void *data, int status, struct bytes json, const struct err *failure)
+{
+	struct branching *b = data;
+	struct err err;
+	b->expects = false;
+	if (!b->ks)
+		branching_free(b);
+	else if (status != 0)
+		fail(b, failure);
+	else if (take_entries(b, json, &err) != 0)
+		fail(b, &err);
+	else if (!b->entries)
+		revive(b);
+}
+
+static void fetch(struct branching *b)
+{
+	const struct history_question q = {
+		.what = HISTORY_FILES,
+		.owner = b->owner->name,
+		.history = text_of(b->way, "history"),
+		.node = text_of(node_of(b), "id"),
+		.kernel_id = b->desk->id,
+	};
+	b->expects = true;
+	sm_move(&b->sm, BRANCH_LAYS);
+	history_ask(b->ks->gw->histories, &q, on_entries, b);
+}
+
+static void begin_kernel(struct branching *b, const struct parks_found *found)
+{
+	struct err err;
+	b->park = found->park->park;
 	b->parked = xstrdup(found->park->text);
 	b->report = report_new(FIDELITY_EXACT);
 	report_add_lost(b->report, bytes_of(b->parked));
@@ -280,10 +369,10 @@ static void revive(struct branching *b, const struct parks_found *found)
 	} else if (begin_desk(b, found->of, &err) != 0) {
 		b->desk = NULL;
 		refuse(b, &err);
+	} else if (files_are_on(b->desk)) {
+		fetch(b);
 	} else {
-		b->expects = true;
-		sm_move(&b->sm, BRANCH_REVIVES);
-		kernel_revive(b->desk->kernel, &revival);
+		revive(b);
 	}
 }
 
@@ -315,7 +404,7 @@ static void look_at_way(struct branching *b)
 		fail(b, &err);
 		return;
 	}
-	revive(b, &found);
+	begin_kernel(b, &found);
 }
 
 static void on_way(void *data, int status, struct bytes json, const struct err *failure)

@@ -5,6 +5,7 @@
 
 #include "gateway/base/sm.h"
 #include "gateway/spine/desk.h"
+#include "gateway/spine/lay_down.h"
 #include "gateway/spine/moves.h"
 
 /*
@@ -47,8 +48,7 @@ struct move {
 	struct stand_at to;
 	bool scanned, laid;
 	struct cJSON *entries; /* what the folder is to hold */
-	struct cJSON *needs;   /* contents that the container lacks */
-	int given;	       /* of them: asked of history */
+	struct lay_down *laying;
 	void (*cb)(void *data, const struct cJSON *answer, const struct err *err);
 	void *data;
 };

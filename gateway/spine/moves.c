@@ -53,7 +53,6 @@ void move_free(struct move *m)
 	jmsg_unref(m->asker);
 	way_drop(m);
 	cJSON_Delete(m->entries);
-	cJSON_Delete(m->needs);
 	free(m->node);
 	free(m->branch);
 	free(m);
@@ -335,10 +334,6 @@ static void on_timer(struct timer *t)
 	}
 	if (m->sm.state == MOVE_WAITS)
 		err_set(&err, E_BUSY, "the cell that runs does not obey the interrupt");
-	else if (m->sm.state == MOVE_LAYS)
-		err_set(&err, E_TIMEOUT,
-			"the kernel's container did not lay down the files in time; they are as "
-			"they were");
 	else
 		err_set(&err, E_UNAVAILABLE, "what ran before is not recorded yet%s%.200s",
 			*trouble ? ": " : "", trouble);

@@ -338,6 +338,25 @@ void report_add_lost(struct cJSON *report, struct bytes text)
 	add_things(cJSON_GetObjectItemCaseSensitive(report, "lost"), things);
 }
 
+/* As the new line will say what it has lost. */
+void report_add_lost_files(struct cJSON *report, const struct cJSON *entries)
+{
+	AUTO(delete_tree) cJSON *list = cJSON_CreateArray();
+	const cJSON *one;
+	cJSON_ArrayForEach (one, entries) {
+		if (!*member_of(one, "lost"))
+			continue;
+		cJSON *row = cJSON_CreateObject();
+		cJSON_AddStringToObject(row, "name", member_of(one, "path"));
+		cJSON_AddStringToObject(row, "kind", "file");
+		cJSON_AddStringToObject(row, "reason", member_of(one, "lost"));
+		cJSON_AddItemToArray(list, row);
+	}
+	if (cJSON_GetArraySize(list) > 0)
+		report_lower(report, FIDELITY_PARTIAL);
+	add_things(cJSON_GetObjectItemCaseSensitive(report, "lost"), list);
+}
+
 void report_add_approximate(struct cJSON *report, const struct cJSON *things)
 {
 	add_things(cJSON_GetObjectItemCaseSensitive(report, "approximate"), things);

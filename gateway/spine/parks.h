@@ -80,6 +80,8 @@ void report_lower(struct cJSON *report, enum fidelity f);
 enum fidelity report_fidelity(const struct cJSON *report);
 /* Adds what that text of a guest lists as lost, each thing once. */
 void report_add_lost(struct cJSON *report, struct bytes text);
+/* Entries of a node's folder whose content is not kept. */
+void report_add_lost_files(struct cJSON *report, const struct cJSON *entries);
 /* A guest's list of such things, which come back and mean something else than the person may think.
  */
 void report_add_approximate(struct cJSON *report, const struct cJSON *things);

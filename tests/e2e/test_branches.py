@@ -147,6 +147,8 @@ def test_siblings_share_the_past_and_no_secret(server, walk):
 
 
 FILES = """
+with open("/work/notes", "w") as f:
+    _ = f.write("of both")
 out = open("/work/log", "w")
 _ = out.write("before")
 path = "/work/log"
@@ -158,26 +160,38 @@ def test_folders_are_apart(server):
         c.info()
         assert c.run(FILES).status == "ok"
         parked(server, kernel_id, 1)
-        told = branch(server, kernel_id, 409, at="In[1]", name="own")
-        assert told["reason"] == "partial"
-        assert any("/branches/own, and empty" in note for note in told["report"]["notes"])
-        with Beside(server, kernel_id, at="In[1]", name="own", accept="partial") as own:
+        assert c.run("open('/work/later', 'w').write('of the trunk')").status == "ok"
+        with Beside(server, kernel_id, at="In[1]", name="own") as own:
             report, d = own.told["report"], own.client
-            assert report["fidelity"] == "partial"
-            assert {(one["name"], one["kind"]) for one in report["lost"]} == {("/work/log", "file")}
+            assert report["fidelity"] == "exact" and report["lost"] == []
+            assert any("/branches/own" in note for note in report["notes"])
             assert [(one["name"], one["kind"]) for one in report["approximate"]] == [("path", "path")]
-            assert d.run("import os; print(os.getcwd(), os.listdir())").stdout == "/branches/own []\n"
+            # What was written before the node is there, and nothing else.
+            assert d.run("import os; print(os.getcwd(), sorted(os.listdir()))").stdout == \
+                "/branches/own ['log', 'notes']\n"
+            assert d.run("print(open('notes').read())").stdout == "of both\n"
+            # Both write on, each its own.
             d.run("out.write(' of the branch'); out.flush()")
-            assert d.run("open('mine', 'w').write('x'); print(os.listdir())").stdout == "['mine']\n"
+            d.run("open('notes', 'w').write('of the branch'); open('mine', 'w').write('x')")
             assert c.run("out.flush(); print(open(path).read())").stdout == "before\n"
-            assert c.run("import os; print(os.listdir('/work'), os.listdir('/branches/own'))").stdout == \
-                "['log'] ['mine']\n"
+            assert c.run("print(open('/work/notes').read())").stdout == "of both\n"
+            c.run("open('/work/notes', 'w').write('of the trunk')")
+            assert d.run("print(open('log').read(), open('notes').read())").stdout == \
+                "before of the branch of the branch\n"
+            assert c.run("import os; print(sorted(os.listdir('/work')))").stdout == "['later', 'log', 'notes']\n"
+            # Its way back is in its own folder.
+            recorded(server, kernel_id, 9)
+            answer = server.post(f"/api/kernels/{own.id}/checkout", json={"node": own.told["node"]})
+            assert answer.status_code == 200, answer.text
+            assert d.run("import os; print(sorted(os.listdir()), open('notes').read())").stdout == \
+                "['log', 'notes'] of both\n"
+            assert c.run("print(open('/work/notes').read())").stdout == "of the trunk\n"
             # A restart begins in the same folder of the same container.
             before = server.container_of(own.id)
             assert server.post(f"/api/kernels/{own.id}/restart").status_code == 200
             d.info()
-            assert d.run("import os; print(os.getcwd(), os.listdir(), 'path' in dir())").stdout == \
-                "/branches/own ['mine'] False\n"
+            assert d.run("import os; print(os.getcwd(), sorted(os.listdir()), 'path' in dir())").stdout == \
+                "/branches/own ['log', 'notes'] False\n"
             assert server.container_of(own.id) == before
             assert c.run("print(path)").stdout == "/work/log\n"
         wait(lambda: c.run("print(os.listdir('/branches'))").stdout, lambda said: said == "[]\n", within(20))
