@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from coppice_kernel import branch_folder
+from coppice_kernel import branch_folder, filing, supervise
 
 
 @pytest.fixture
@@ -38,3 +38,15 @@ def test_a_link_goes_alone(above, tmp_path):
     os.symlink(tmp_path / "kept", f"{above}/b")
     branch_folder.drop(f"{above}/b", above)
     assert os.listdir(above) == [] and (tmp_path / "kept" / "file").read_text() == "x"
+
+
+def test_one_of_the_same_name_is_told_whole(monkeypatch):
+    """What was told of a folder that went says nothing of the next one there."""
+    files = filing.Filing(lambda *_, **__: None, lambda: True, {})
+    files.ledger_of("/branches/x").told = {"a": None}
+    files.ledger_of("/work").told = {"a": None}
+    monkeypatch.setattr(branch_folder, "drop", lambda path: None)
+    holder = type("Holder", (), {"filing": files})()
+    supervise.Supervisor.on_drop_folder(holder, {"folder": "/branches/x"})
+    assert files.ledger_of("/branches/x").told is None
+    assert files.ledger_of("/work").told == {"a": None}
