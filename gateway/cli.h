@@ -25,6 +25,7 @@ extern const struct command command_forget;
 extern const struct command command_gc, command_reindex, command_backup, command_restore;
 extern const struct command command_show, command_diff, command_export, command_import;
 extern const struct command command_push, command_checkout, command_undo, command_release;
+extern const struct command command_branch;
 
 /* Options that only one command has are taken out of argv before config_read sees it. */
 bool cli_take_flag(int *argc, char **argv, const char *name);

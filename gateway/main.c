@@ -23,8 +23,9 @@ static const struct command command_help = {"help", "this text", "", false, run_
 
 static const struct command *const commands[] = {&command_serve, &command_status, &command_doctor,
 	&command_log, &command_show, &command_diff, &command_export, &command_import, &command_push,
-	&command_checkout, &command_undo, &command_release, &command_gc, &command_reindex,
-	&command_backup, &command_restore, &command_forget, &command_version, &command_help};
+	&command_checkout, &command_undo, &command_branch, &command_release, &command_gc,
+	&command_reindex, &command_backup, &command_restore, &command_forget, &command_version,
+	&command_help};
 
 static int run_help(int argc, char **argv)
 {

@@ -237,7 +237,7 @@ const char *asker_parked(const struct asker *a, const char *msg_id)
 }
 
 /* A state is kept as long as a process that was in it stands by; else nothing but the code is. */
-static void add_fidelity(const struct asker *a, const char *msg_id, cJSON *object)
+void asker_add_fidelity(const struct asker *a, const char *msg_id, cJSON *object)
 {
 	const char *parked = asker_parked(a, msg_id);
 	cJSON_AddStringToObject(object, "fidelity", parked ? parked : "code-only");
@@ -277,32 +277,12 @@ static cJSON *node_object(struct asker *a, const char *history, struct db_rows *
 	(void)snprintf(
 		ms, sizeof ms, "%lld.%03lld", (long long)(us / 1000), (long long)(us % 1000));
 	cJSON_AddRawToObject(o, "duration_ms", ms);
-	add_fidelity(a, memory_of(rows), o);
+	asker_add_fidelity(a, memory_of(rows), o);
 	add_counts(rows, o);
 	add_text_or_null(o, "msg_id", is_files(rows) ? "" : db_text(rows, COLUMN_MSG_ID));
 	cJSON_AddBoolToObject(o, "silent", db_number(rows, COLUMN_SILENT) != 0);
 	add_ends(rows, o);
 	return o;
-}
-
-static int add_all_branches(struct asker *a, const char *history, cJSON *answer, struct err *err)
-{
-	AUTO(db_endp) struct db_rows *rows = NULL;
-	cJSON *list = cJSON_AddArrayToObject(answer, "branches");
-	int status = db_ask(a->db,
-		"SELECT b.name, b.node, s.kernel_id FROM branches b LEFT JOIN session_states s"
-		" ON s.history = b.history AND s.branch = b.name AND s.node = b.node"
-		" WHERE b.history = ? GROUP BY b.name ORDER BY b.name <> 'main', b.name",
-		DB_VALUES(DB_T(history)), &rows, err);
-	while (status == 0 && (status = db_next(rows, err)) == 1) {
-		cJSON *row = cJSON_CreateObject();
-		cJSON_AddStringToObject(row, "name", db_text(rows, 0));
-		cJSON_AddStringToObject(row, "node", db_text(rows, 1));
-		add_text_or_null(row, "kernel_id", db_text(rows, 2));
-		cJSON_AddItemToArray(list, row);
-		status = 0;
-	}
-	return status;
 }
 
 static int read_node_cursor(const char *cursor, int64_t *ret_seq, struct err *err)
@@ -355,7 +335,7 @@ static int answer_one(
 		return status;
 	cJSON_AddStringToObject(answer, "id", found.id);
 	cJSON_AddStringToObject(answer, "name", found.name);
-	status = add_all_branches(a, found.id, answer, err);
+	status = answer_branches(a, found.id, answer, err);
 	if (status == 0)
 		status = add_nodes(a, found.id, q, answer, err);
 	return status == 0 ? print(answer, ret_json, err) : status;
@@ -565,6 +545,7 @@ int asker_answer(struct asker *a, const struct history_question *question, struc
 	struct err *err)
 {
 	a->parked = question->parked;
+	a->stands = question->stands;
 	switch (question->what) {
 	case HISTORY_LIST:
 		return answer_list(a, question, ret_json, err);
@@ -579,7 +560,8 @@ int asker_answer(struct asker *a, const struct history_question *question, struc
 	case HISTORY_DIFF:
 		return answer_diff(a, question, ret_json, err);
 	case HISTORY_IMPORT:
-		break; /* in slices: lane_ask() */
+	case HISTORY_BRANCH:
+		break; /* in slices, or the recorder's: lane_ask() */
 	case HISTORY_WAY:
 		return answer_way(a, question, ret_json, err);
 	case HISTORY_FILES:

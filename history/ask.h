@@ -7,10 +7,13 @@
 #include "gateway/base/db.h"
 #include "history/history.h"
 
+struct cJSON;
+
 struct asker {
 	struct db *db;
 	const char *folder;
 	const char *parked; /* the present question's */
+	const char *stands;
 };
 
 int asker_open(struct asker *a, const char *folder, struct err *err);
@@ -21,6 +24,14 @@ int asker_answer(struct asker *a, const struct history_question *question, struc
 
 /* "exact" or "partial" if that run is among the question's parked ones, else NULL. */
 const char *asker_parked(const struct asker *a, const char *msg_id);
+
+/* Into the object: how much of the state after that run comes back, and how. */
+void asker_add_fidelity(const struct asker *a, const char *msg_id, struct cJSON *object);
+
+/* ---- ask_branches.c ---- */
+
+/* The member `branches`. */
+int answer_branches(struct asker *a, const char *history, struct cJSON *answer, struct err *err);
 
 /* ---- way.c ---- */
 

@@ -62,7 +62,7 @@ static struct asking *new_asking(const struct history_question *question)
 	struct history_question *q = &asking->question;
 	*q = *question;
 	const char **texts[] = {&q->owner, &q->history, &q->node, &q->kernel_id, &q->cursor, &q->to,
-		&q->format, &q->name, &q->at, &q->parked};
+		&q->format, &q->name, &q->at, &q->parked, &q->stands};
 	asking->text = copy_texts(texts, ARRAY_LEN(texts));
 	list_init(&asking->link);
 	return asking;
@@ -187,6 +187,7 @@ static void init_lanes(struct histories *h)
 	list_init(&h->jobs_done);
 	list_init(&h->askings_done);
 	list_init(&h->adoptions);
+	list_init(&h->branchings);
 	list_init(&h->stops);
 	list_init(&h->forgets);
 	list_init(&h->forgets_done);

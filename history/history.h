@@ -80,8 +80,9 @@ struct history_run {
 	const char *environment; /* digest of the image or interpreter, "" if unknown */
 	uint64_t epoch;		 /* grows with each process of the kernel */
 	/* The node at which that process began; NULL or "": the root. Its first run goes on with
-	 * the branch whose tip that is; else it begins `branch`, or main.2, main.3 ... where that
-	 * is NULL, "" or taken. */
+	 * `branch`, if its tip is that node, else with the branch that the node was made on, if
+	 * that is its tip; else it begins `branch`, or main.2, main.3 ... where that is NULL, "" or
+	 * taken. */
 	const char *at, *branch;
 	uint64_t after_version; /* the run's state_version is greater */
 	struct history_source source;
@@ -104,6 +105,7 @@ enum history_what {
 	HISTORY_DIFF,	    /* GET /history/{h}/diff: from node to `to` */
 	HISTORY_IMPORT,	    /* POST /history/import: a new history; answered as HISTORY_ONE */
 	HISTORY_WAY,	    /* from where kernel_id stands to node, see way.c */
+	HISTORY_BRANCH,	    /* a branch `name` begins at node: {history, name, node}; E_CONFLICT */
 	HISTORY_FILES	    /* what the folder of a node holds, see working_files.h */
 };
 
@@ -119,6 +121,8 @@ struct history_question {
 	const char *at;
 	/* Of nodes that are parked, "exact MSG_ID" or "partial MSG_ID" in a line each. */
 	const char *parked;
+	/* Of kernels that have run nothing since they came to a node, "KERNEL_ID NODE BRANCH". */
+	const char *stands;
 	const char *cursor; /* of the last answer's `next`; NULL: from the beginning */
 	unsigned limit;
 	bool silent; /* silent executions too */
@@ -129,7 +133,7 @@ struct history_question {
 	const char *format; /* "ipynb" or "py"; NULL: ipynb, or what the file looks like */
 	bool renumber;	    /* executed cells are counted from 1 */
 	bool ours;	    /* what only we have of a cell is in its metadata */
-	const char *name;   /* of the new history, which is owner's */
+	const char *name;   /* of the new history, which is owner's; of the branch that begins */
 	struct bytes file;  /* borrowed until cb */
 	int64_t now_us;	    /* set by history_ask() */
 };

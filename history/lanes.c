@@ -80,7 +80,7 @@ void lane_add(struct histories *h, struct job *job)
 static bool is_wanted(const struct histories *h)
 {
 	return (!list_empty(&h->forgets) && !h->forgets_rest) || h->closing || keeping_wants(h) ||
-	       adoptions_wait(h);
+	       adoptions_wait(h) || branchings_wait(h);
 }
 
 /* False: the time has come. */
@@ -132,7 +132,8 @@ static bool take_batch(struct histories *h, struct job **jobs, size_t *ret_n)
 		h->n_waiting--;
 		check_stop(h, jobs[n++]);
 	}
-	bool more = n > 0 || !list_empty(&h->forgets) || !h->closing || adoptions_wait(h);
+	bool more = n > 0 || !list_empty(&h->forgets) || !h->closing || adoptions_wait(h) ||
+		    branchings_wait(h);
 	pthread_mutex_unlock(&h->lock);
 	*ret_n = n;
 	return more;
@@ -167,6 +168,7 @@ void *lane_record(void *histories)
 	size_t n;
 	while (take_batch(h, jobs, &n)) {
 		lane_forget(h);
+		branchings_turn(h);
 		adoptions_turn(h);
 		if (n == 0)
 			recorder_catch_up(h->recorder);
@@ -249,6 +251,10 @@ static void go_on(struct histories *h, struct under_way *u)
 static void take(struct histories *h, struct under_way *u, struct asking *asking)
 {
 	buf_init(&asking->json, ANSWER_MAX);
+	if (asking->question.what == HISTORY_BRANCH) {
+		branching_add(h, asking);
+		return;
+	}
 	if (asking->question.what != HISTORY_IMPORT) {
 		asking->status =
 			asker_answer(&h->asker, &asking->question, &asking->json, &asking->err);

@@ -75,7 +75,8 @@ struct histories {
 	size_t n_forgets;		   /* with those that the loop has */
 	bool forgets_rest;		   /* those that wait are to be tried again in a second */
 	struct list wishes, orders_done;
-	struct list adoptions; /* askings whose history is written and is not in the index */
+	struct list branchings; /* askings for the recorder */
+	struct list adoptions;	/* askings whose history is written and is not in the index */
 	struct list contents, contents_done; /* of working files, see contents.c */
 	size_t n_contents, contents_bytes;   /* with those that are not told yet; in contents */
 	size_t n_jobs, n_askings;
@@ -113,6 +114,15 @@ void keeping_turn(struct histories *h);
 bool keeping_wants(const struct histories *h);
 /* Loop, without the lock. */
 void keeping_tell(struct list *orders);
+/* ---- branching.c: branches that are asked for, which the recorder makes ---- */
+
+/* Bulk lane. */
+void branching_add(struct histories *h, struct asking *asking);
+/* Recorder's thread, between batches, without the lock. */
+void branchings_turn(struct histories *h);
+/* Recorder's thread, under the lock: there is something for it. */
+bool branchings_wait(const struct histories *h);
+
 /* Bulk lane: the id of the history that a run of that would be recorded in, which is made. Waits
  * for the recorder. */
 int keeping_place(

@@ -181,11 +181,32 @@ static int at_root(struct recorder *r, struct open_repo *repo, const struct job 
 	return status;
 }
 
-static int at_node(struct recorder *r, struct open_repo *repo, const struct index_place *found,
+/* A branch that was begun at that node on purpose: `found` is of the one it was made on. 1: it is;
+ * 0: it is not there, or elsewhere. */
+static int on_begun(struct recorder *r, struct open_repo *repo, const struct index_place *found,
 	struct place *place, struct err *err)
 {
+	const char *wanted = place->at.run->branch;
+	char tip[HISTORY_NODE_SIZE];
+	if (!wanted || !*wanted || strcmp(wanted, found->branch) == 0 ||
+		!copy_text(place->branch, sizeof place->branch, wanted, strlen(wanted)))
+		return 0;
+	int status = index_find_tip(r->db, repo->id, wanted, tip, err);
+	if (status != 1 || strcmp(tip, found->node) != 0)
+		return status < 0 ? status : 0;
+	memcpy(place->tip, tip, sizeof place->tip);
+	return 1;
+}
+
+static int at_node(struct recorder *r, struct open_repo *repo, const struct stands *stands,
+	struct place *place, struct err *err)
+{
+	const struct index_place *found = &stands->place;
 	memcpy(place->parent, found->node, sizeof place->parent);
 	place->at.n = found->n + 1;
+	int status = stands->begins ? on_begun(r, repo, found, place, err) : 0;
+	if (status != 0)
+		return status < 0 ? status : 0;
 	if (strcmp(found->node, found->tip) != 0)
 		return place_new_branch(r->db, repo->id, place->at.run->branch, place->branch, err);
 	memcpy(place->branch, found->branch, sizeof place->branch);
@@ -207,6 +228,6 @@ int place_find(struct recorder *r, struct open_repo *repo, const struct job *job
 	if (version < run->after_version)
 		version = run->after_version;
 	ret_place->at.state_version = version + 1;
-	return status == 1 ? at_node(r, repo, &stands.place, ret_place, err)
+	return status == 1 ? at_node(r, repo, &stands, ret_place, err)
 			   : at_root(r, repo, job, ret_place, err);
 }

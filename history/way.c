@@ -1,9 +1,9 @@
 /* The way from where a kernel stands to another node: what is left behind, what would have to be
  * run again if nothing of the node's state is kept.
- * {history, head, state_version, branch, node: {id, kind, kernel_id, msg_id, execution_count,
- * summary}, left: [NODE...], rebuild: [NODE...]}, left from the newest on, rebuild in the order in
- * which they ran: what follows the nearest node that is parked, or the root. Changes of files are
- * neither: their msg_id is that of the run whose memory they have. */
+ * {history, head, state_version, branch, goes_on, fresh, node: {id, kind, kernel_id, msg_id,
+ * execution_count, summary}, left: [NODE...], rebuild: [NODE...]}, left from the newest on, rebuild
+ * in the order in which they ran: what follows the nearest node that is parked, or the root.
+ * Changes of files are neither: their msg_id is that of the run whose memory they have. */
 #include "history/ask.h"
 
 #include <cjson/cJSON.h>
@@ -88,12 +88,29 @@ static int add_rebuild(
 	return status;
 }
 
+/* The node was named by a branch that was begun there on purpose. 1, 0, E_* */
+static int is_named(
+	struct asker *a, const char *history, const char *node, const char *called, struct err *err)
+{
+	char tip[HISTORY_NODE_SIZE];
+	int status = called ? index_find_tip(a->db, history, called, tip, err) : 0;
+	return status == 1 ? strcmp(tip, node) == 0 : status;
+}
+
 /* On which branch a run goes on that follows that node. */
-static int add_branch(
-	struct asker *a, const char *history, const char *node, cJSON *answer, struct err *err)
+static int add_branch(struct asker *a, const char *history, const char *node, const char *called,
+	cJSON *answer, struct err *err)
 {
 	struct index_place place;
 	char name[HISTORY_BRANCH_SIZE];
+	int named = is_named(a, history, node, called, err);
+	if (named < 0)
+		return named;
+	if (named == 1) {
+		cJSON_AddStringToObject(answer, "branch", called);
+		cJSON_AddBoolToObject(answer, "goes_on", true);
+		return 0;
+	}
 	int status = index_find_node(a->db, history, node, &place, err);
 	if (status != 1)
 		return status < 0 ? status : err_set(err, E_NOT_FOUND, "the node is gone");
@@ -115,6 +132,24 @@ static int add_stand(struct asker *a, const struct history_question *q, const ch
 		return status;
 	cJSON_AddNumberToObject(answer, "state_version", (double)stands.state_version);
 	return 0;
+}
+
+/* The name that one would get that begins there, or E_CONFLICT: the one that is wanted is taken. */
+static int add_fresh(struct asker *a, const struct history_question *q, const char *history,
+	cJSON *answer, struct err *err)
+{
+	char name[HISTORY_BRANCH_SIZE], tip[HISTORY_NODE_SIZE];
+	bool wanted = q->name && *q->name;
+	int status = wanted ? index_find_tip(a->db, history, q->name, tip, err) : 0;
+	if (status == 1)
+		return err_set(err, E_CONFLICT,
+			"there is a branch '%s' already, at %.8s: give this one another name",
+			q->name, tip);
+	if (status == 0)
+		status = place_new_branch(a->db, history, NULL, name, err);
+	if (status == 0)
+		cJSON_AddStringToObject(answer, "fresh", wanted ? q->name : name);
+	return status;
 }
 
 int answer_way(
@@ -140,7 +175,9 @@ int answer_way(
 	if (status == 0)
 		status = add_rebuild(a, found.id, node, answer, err);
 	if (status == 0)
-		status = add_branch(a, found.id, node, answer, err);
+		status = add_branch(a, found.id, node, q->node, answer, err);
+	if (status == 0)
+		status = add_fresh(a, q, found.id, answer, err);
 	AUTO(freep) char *text = status == 0 ? json_print(answer, err) : NULL;
 	if (status == 0 && !text)
 		return E_NOMEM;

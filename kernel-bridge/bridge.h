@@ -60,6 +60,7 @@ struct kernel_start {
 	const char *owner; /* token name */
 	const struct kernelspec *spec;
 	const struct cJSON *env; /* object of strings, or NULL: checked by bridge (see below) */
+	const char *folder;	 /* it works in; NULL or "": the usual one */
 };
 /* Env names that count are [A-Za-z_][A-Za-z0-9_]*. Values are strings of at most 4096 bytes without
  * NUL; all together at most 32 KiB, else E_INVALID. */
@@ -87,21 +88,19 @@ struct kernel_watcher {
 	void (*on_notice)(void *data, const char *text);
 	/* kernel_record is another now, before the line begins, also within a call. Or NULL. */
 	void (*on_record)(void *data);
-	/* What the process of a kernel of ours learnt of the execution msg_id after its idle: a
-	 * guest's text, at most 64 KiB, borrowed. May be NULL. */
+	/* What a kernel of ours learnt of msg_id after its idle: a guest's text, at most 64 KiB,
+	 * borrowed. May be NULL. */
 	void (*on_report)(void *data, const char *msg_id, struct bytes text);
 	/* A magic asks, by number: kernel_answer. Guest's texts likewise. May be NULL. */
 	void (*on_ask)(void *data, int64_t id, const char *what, const char *about);
-	/* The kernel can be begun anew where it stood after the execution msg_id; text tells of it
-	 * (docs/PROTOCOL-ctl.md, `parked`): a guest's likewise. Again, if it was told before. These
-	 * three may be NULL. */
+	/* The kernel can be begun anew where it stood after msg_id; text tells of it (`parked` in
+	 * docs/PROTOCOL-ctl.md): a guest's. Maybe again. These three may be NULL. */
 	void (*on_parked)(void *data, const char *msg_id, int64_t park, struct bytes text);
 	/* Not any more; also within a call. */
 	void (*on_unparked)(void *data, int64_t park, const char *reason);
 	/* It will not be after that execution. */
 	void (*on_not_parked)(void *data, const char *msg_id, const char *reason);
-	/* What changed in its folder, at most 4 MiB, and a content that was wanted (data NULL: it
-	 * is not to be had): kernel_files.h. A guest's likewise; may be NULL. */
+	/* What changed in its folder, and a content that was wanted: kernel_files.h. Or NULL. */
 	void (*on_files)(void *data, const char *msg_id, struct bytes change);
 	void (*on_content)(void *data, const char *name, struct bytes bytes);
 	void *data;
@@ -137,6 +136,7 @@ bool bridge_fits(struct bridge *b, const struct kernelspec *spec, const struct c
 int kernel_hand_over(struct kernel *k, const struct kernel_start *start,
 	const struct kernel_watcher *watcher, struct err *err);
 const struct cJSON *kernel_env(const struct kernel *k);
+const char *kernel_folder(const struct kernel *k); /* "": the usual one */
 /* False: its container is gone, and a restart needs another. */
 bool kernel_has_place(const struct kernel *k);
 

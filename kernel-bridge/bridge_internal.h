@@ -26,6 +26,7 @@ struct bridge {
 	size_t n_kernels;
 	size_t n_unowned;     /* of them: nobody has asked for them yet */
 	uint64_t n_places;    /* containers that were begun or taken over */
+	struct list places;   /* kernel_place.c: where they are */
 	struct list launches; /* kernel_launch.c: who waits, in order */
 	size_t n_launching;
 	char session[40]; /* session id of the bridge's own requests */

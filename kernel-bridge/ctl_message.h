@@ -11,7 +11,7 @@ struct cJSON;
 #define CTL_VERSION    1
 #define CTL_PACKET_MAX 65536
 #define CTL_FDS_MAX    5
-#define CTL_FIELDS_MAX 9
+#define CTL_FIELDS_MAX 10
 #define CTL_TYPE_MAX   64 /* longest unknown type that is named in an answer, with its NUL */
 
 enum ctl_type {
@@ -39,6 +39,7 @@ enum ctl_type {
 	CTL_RELEASE,
 	CTL_REVIVE,
 	CTL_REVIVED,
+	CTL_DROP_FOLDER,
 	CTL_FILES,
 	CTL_WANT,
 	CTL_CONTENT,

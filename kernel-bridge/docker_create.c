@@ -176,16 +176,27 @@ static int add_mounts(const struct docker_create *c, cJSON *host, struct err *er
 	return ok ? 0 : err_set(err, E_NOMEM, "create call: out of memory");
 }
 
-/* Tmpfs rather than a mount of that type: only here the engine takes inodes and owner. */
-static bool add_tmpfs(const struct config *config, cJSON *host)
+/* A kernel without coppice_kernel has no branches. */
+static int64_t branches_size(const struct docker_create *c)
 {
-	char work[128], tmp[128], home[128], shm[128];
+	return c->argv ? 0 : c->config->branches_size;
+}
+
+/* Tmpfs rather than a mount of that type: only here the engine takes inodes and owner. */
+static bool add_tmpfs(const struct docker_create *c, cJSON *host)
+{
+	const struct config *config = c->config;
+	char work[128], branches[128], tmp[128], home[128], shm[128];
 	int64_t inodes = config->work_inodes;
 	/* Numbers only: they fit. */
 	(void)snprintf(work, sizeof(work),
 		"rw,exec,nosuid,nodev,size=%" PRId64 ",nr_inodes=%" PRId64
 		",uid=1000,gid=1000,mode=0700",
 		config->work_size, inodes);
+	(void)snprintf(branches, sizeof(branches),
+		"rw,exec,nosuid,nodev,size=%" PRId64 ",nr_inodes=%" PRId64
+		",uid=1000,gid=1000,mode=0700",
+		config->branches_size, inodes);
 	(void)snprintf(tmp, sizeof(tmp),
 		"rw,exec,nosuid,nodev,size=%" PRId64 ",nr_inodes=%" PRId64 ",mode=1777",
 		config->tmp_size, inodes);
@@ -198,14 +209,17 @@ static bool add_tmpfs(const struct config *config, cJSON *host)
 		"rw,noexec,nosuid,nodev,size=%" PRId64 ",nr_inodes=%" PRId64 ",mode=1777",
 		config->tmp_size, inodes);
 	return add(host, "Tmpfs",
-		texts((const char *const[]){
-			DOCKER_WORK, work, "/tmp", tmp, GUEST_HOME, home, "/dev/shm", shm, NULL}));
+		texts((const char *const[]){DOCKER_WORK, work, "/tmp", tmp, GUEST_HOME, home,
+			"/dev/shm", shm, branches_size(c) > 0 ? DOCKER_BRANCHES : NULL, branches,
+			NULL}));
 }
 
-static bool add_limits(const struct config *config, cJSON *host)
+static bool add_limits(const struct docker_create *c, cJSON *host)
 {
-	/* Files in /work lie in memory and are counted there. No swap: memory is the limit. */
-	double memory = (double)(config->memory + config->work_size);
+	const struct config *config = c->config;
+	/* Files in /work and /branches lie in memory and are counted there. No swap: memory is the
+	 * limit. */
+	double memory = (double)(config->memory + config->work_size + branches_size(c));
 	cJSON *ulimits = cJSON_CreateArray();
 	cJSON *core = cJSON_Parse("{\"Name\":\"core\",\"Soft\":0,\"Hard\":0}");
 	cJSON *files = cJSON_Parse("{\"Name\":\"nofile\"}");
@@ -280,8 +294,8 @@ int docker_create_body(const struct docker_create *c, struct cJSON **ret, struct
 {
 	AUTO(delete_tree) cJSON *body = cJSON_CreateObject();
 	cJSON *host = cJSON_AddObjectToObject(body, "HostConfig");
-	if (!host || !add_outside(c, body) || !add_wall(host) || !add_limits(c->config, host) ||
-		!add_tmpfs(c->config, host))
+	if (!host || !add_outside(c, body) || !add_wall(host) || !add_limits(c, host) ||
+		!add_tmpfs(c, host))
 		return err_set(err, E_NOMEM, "create call: out of memory");
 	int rc = add_mounts(c, host, err);
 	if (rc < 0)

@@ -12,6 +12,7 @@ struct cJSON;
 #define DOCKER_SOCKETS	  "/run/coppice" /* where a container sees its slot's socket folder */
 #define DOCKER_FOREIGN	  "/run/kernel"	 /* where a kernel without coppice_kernel binds */
 #define DOCKER_WORK	  "/work"
+#define DOCKER_BRANCHES	  "/branches" /* working folders of branches beside (docs/decisions/0029) */
 
 struct docker_create {
 	const struct config *config;

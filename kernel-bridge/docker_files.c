@@ -71,10 +71,14 @@ static void outgoing_free(struct outgoing *o)
 	free(o);
 }
 
-static void drop_outgoing(struct docker_files *f)
+/* Of one lay; NULL: of all. */
+static void drop_outgoing(struct docker_files *f, const char *id)
 {
-	LIST_EACH_SAFE (at, &f->out)
-		outgoing_free(CONTAINER_OF(at, struct outgoing, link));
+	LIST_EACH_SAFE (at, &f->out) {
+		struct outgoing *o = CONTAINER_OF(at, struct outgoing, link);
+		if (!id || strcmp(ctl_text(o->head, "id", ""), id) == 0)
+			outgoing_free(o);
+	}
 }
 
 void docker_files_drop(struct docker_slot *s)
@@ -85,7 +89,7 @@ void docker_files_drop(struct docker_slot *s)
 	timer_stop(s->docker->env.clock, &f->room);
 	assembly_drop(&f->change);
 	assembly_drop(&f->content);
-	drop_outgoing(f);
+	drop_outgoing(f, NULL);
 	free(f);
 }
 
@@ -320,13 +324,13 @@ static int lay_content(
 	return push(slot, m, bytes, err);
 }
 
-/* Its own contents alone can be waiting: there is one lay at a time. */
+/* What waits of others' lays, in other folders, stays. */
 static void lay_end(struct slot *slot, const char *id, bool keep)
 {
 	struct docker_slot *s = docker_slot_of(slot);
 	if (!has(slot))
 		return;
-	drop_outgoing(s->files);
+	drop_outgoing(s->files, id);
 	cJSON *m = ctl_message_new(CTL_LAY_END);
 	(void)cJSON_AddStringToObject(m, "id", id); /* ctl_send checks that both are there */
 	(void)cJSON_AddBoolToObject(m, "keep", keep);

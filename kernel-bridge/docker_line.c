@@ -1,5 +1,5 @@
 /* Lines of a slot with a supervisor: start, signal, kill over ctl, and what comes back. */
-#include "kernel-bridge/engine_docker.h"
+#include "kernel-bridge/docker_line.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -33,6 +33,7 @@ static void line_free(struct docker_line *l)
 		run_slot_unlink(&l->slot->dir, name);
 	}
 	timer_stop(l->slot->docker->env.clock, &l->kill);
+	docker_kept_drop(l);
 	list_remove(&l->link);
 	free(l);
 }
@@ -154,6 +155,13 @@ static bool add_endpoints(const struct docker_line *l, cJSON *m)
 	return true;
 }
 
+static const char *folder_of(const struct line_start *start, int64_t park)
+{
+	if (start->folder && *start->folder)
+		return start->folder;
+	return park > 0 ? "" : DOCKER_WORK;
+}
+
 /* A tree that misses something for want of memory is refused by ctl_send's check. park: where it
  * begins, in the folder where that stood; 0: anew. */
 static cJSON *start_message(
@@ -166,8 +174,7 @@ static cJSON *start_message(
 		cJSON_AddNumberToObject(m, "line", l->number) &&
 		cJSON_AddStringToObject(m, "kernel", start->kernel_id) &&
 		cJSON_AddStringToObject(m, "key", start->key) &&
-		cJSON_AddStringToObject(m, "cwd", park > 0 ? "" : DOCKER_WORK) &&
-		add_endpoints(l, m) &&
+		cJSON_AddStringToObject(m, "cwd", folder_of(start, park)) && add_endpoints(l, m) &&
 		add_env(env, cJSON_GetObjectItemCaseSensitive(start->spec->spec, "env"), &fresh) &&
 		add_env(env, start->env, &fresh);
 	if (!ok || !cJSON_AddItemToObject(m, "env", env)) {
@@ -260,6 +267,26 @@ void docker_park_release(struct slot *slot, int64_t park)
 	(void)ctl_send(s->ctl, m, NULL, 0, NULL);		/* it is thinned some day */
 }
 
+int docker_can_branch(struct slot *slot, struct err *err)
+{
+	const struct docker_slot *s = docker_slot_of(slot);
+	if (s->foreign || !s->ctl || !s->branches)
+		return err_set(err, E_UNAVAILABLE,
+			"image %s is older than branches: make it anew with `make image`",
+			docker_slot_image(s));
+	return 0;
+}
+
+void docker_drop_folder(struct slot *slot, const char *folder)
+{
+	struct docker_slot *s = docker_slot_of(slot);
+	if (!s->ctl || !s->branches)
+		return;
+	cJSON *m = ctl_message_new(CTL_DROP_FOLDER);
+	(void)cJSON_AddStringToObject(m, "folder", folder); /* ctl_send checks */
+	(void)ctl_send(s->ctl, m, NULL, 0, NULL);	    /* it goes with the container */
+}
+
 static int find_alive(
 	struct docker_slot *s, unsigned line, struct docker_line **ret, struct err *err)
 {
@@ -311,7 +338,7 @@ int docker_line_hand_over(struct slot *slot, const struct line_start *start, str
 	/* ctl_send checks that all are there. The kernelspec's own was there from the start. */
 	(void)cJSON_AddNumberToObject(m, "line", start->line);
 	(void)cJSON_AddStringToObject(m, "kernel", start->kernel_id);
-	(void)cJSON_AddStringToObject(m, "cwd", DOCKER_WORK);
+	(void)cJSON_AddStringToObject(m, "cwd", folder_of(start, 0));
 	if (!add_env(env, start->env, &fresh) || !cJSON_AddItemToObject(m, "env", env))
 		cJSON_Delete(env);
 	return ctl_send(s->ctl, m, NULL, 0, err);
@@ -383,10 +410,6 @@ void docker_line_ended(struct docker_line *l, const struct line_exit *exit)
 {
 	struct docker_slot *s = l->slot;
 	unsigned number = l->number;
-	if (s->adopts == number) {
-		s->adopts = 0;
-		timer_stop(s->docker->env.clock, &s->deadline);
-	}
 	line_free(l);
 	s->base.watcher.on_exit(s->base.watcher.data, number, exit);
 }
@@ -456,6 +479,8 @@ static void on_parked(struct docker_slot *s, const cJSON *m)
 	const struct slot_watcher *w = &s->base.watcher;
 	const char *text = ctl_text(m, "data", "");
 	const struct slot_parked parked = {.park = ctl_int(m, "park", 0),
+		.line = (unsigned)ctl_int(m, "line", 0),
+		.kernel_id = ctl_text(m, "kernel", ""),
 		.msg_id = ctl_text(m, "msg_id", ""),
 		.text = {(const uint8_t *)text, strlen(text)}};
 	docker_look_parked(s, parked.park, (long)ctl_int(m, "pid", 0));
@@ -558,7 +583,7 @@ int docker_line_message(
 		return 0;
 	case CTL_KEPT:
 	case CTL_KEPT_END:
-		return docker_kept(s, type, message, err);
+		return docker_kept(l, type, message, err);
 	case CTL_SIGNALLED:
 		if (!ctl_bool(message, "ok"))
 			log_info(&s->log, "signal_failed line=%u reason=%s", l->number,

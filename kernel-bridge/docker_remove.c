@@ -1,5 +1,6 @@
 /* How a slot ends: its container, its folder, its memory; and what an earlier gateway left. */
 #include "kernel-bridge/docker_files.h"
+#include "kernel-bridge/docker_line.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -27,7 +28,6 @@ void docker_slot_free(struct docker_slot *s)
 	docker_slot_close_ctl(s);
 	docker_lines_drop(s);
 	docker_foreign_free(s);
-	docker_kept_drop(s);
 	docker_look_drop(s);
 	docker_files_drop(s);
 	if (s->dir.name[0] && !s->left)

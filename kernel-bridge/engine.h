@@ -1,7 +1,7 @@
-/* The seam between kernels and what runs them. A slot is a place for one kernel at a time (a
- * container, or for the engine `process` nothing but a row); a line is one kernel process in it,
- * numbered from 1, a restart being a new line. Inside kernel-bridge only. Loop thread; every effect
- * goes through this table, so that tests put a fake in its place. */
+/* The seam between kernels and what runs them. A slot is a place for kernels (a container, or for
+ * the engine `process` nothing but a row, with one kernel); a line is one kernel process in it,
+ * numbered from 1, a restart being a new line; several live at a time. Inside kernel-bridge only.
+ * Loop thread; every effect goes through this table, so that tests put a fake in its place. */
 #ifndef COPPICE_BRIDGE_ENGINE_H
 #define COPPICE_BRIDGE_ENGINE_H
 
@@ -17,6 +17,7 @@ struct line_start {
 	const struct kernelspec *spec;
 	const struct cJSON *env;
 	const char *key;
+	const char *folder; /* it works in; "": the usual one */
 };
 
 /* A slot that an earlier gateway had, with the line that ran in it (0: none yet). */
@@ -49,12 +50,14 @@ struct engine_ops {
 	/* Kill and remove the container; cb exactly once, s is freed after it; the watcher hears
 	 * nothing from this call on. */
 	void (*remove)(struct slot *s, void (*cb)(void *data), void *data);
-	/* These four are NULL for an engine whose kernels end with the gateway.
+	/* These five are NULL for an engine whose kernels end with the gateway.
 	 * adopt: on_warm follows, then on_started if the line lives, else on_exit; or on_gone. */
 	int (*adopt)(struct engine *e, const struct kernelspec *spec,
 		const struct slot_adopt *adopt, const struct slot_watcher *watcher,
 		struct slot **ret, struct err *err);
-	/* What adopt needs; NULL: this slot cannot be left. */
+	/* Another line of a slot that is being adopted, within the same turn. */
+	int (*adopt_line)(struct slot *s, const struct slot_adopt *adopt, struct err *err);
+	/* What adopt needs; NULL: this slot cannot be left. Its `slot` names it. */
 	struct cJSON *(*slot_row)(const struct slot *s);
 	/* Lets go of a slot, which lives on; s is freed. */
 	void (*leave)(struct slot *s);
@@ -69,7 +72,7 @@ struct engine_ops {
 	/* A line that was started without kernel_id becomes that kernel: on_handed_over, or
 	 * on_exit, follows. Twice does no harm. */
 	int (*hand_over)(struct slot *s, const struct line_start *start, struct err *err);
-	/* These two are NULL for an engine that parks nothing.
+	/* These four are NULL for an engine that parks nothing.
 	 * A line is begun from a park: on_started or on_start_failed follows, then on_revived. */
 	int (*revive)(
 		struct slot *s, const struct line_start *start, int64_t park, struct err *err);
@@ -77,6 +80,10 @@ struct engine_ops {
 	void (*release)(struct slot *s, int64_t park);
 	/* Working files; NULL for an engine that knows none. */
 	const struct slot_files_ops *files;
+	/* Of a slot that is warm: E_UNAVAILABLE, several kernels cannot be told apart in it. */
+	int (*can_branch)(struct slot *s, struct err *err);
+	/* A folder of line_start's that no line works in any more goes. Best effort. */
+	void (*drop_folder)(struct slot *s, const char *folder);
 	/* CPU limit and the like, set when a kernel is ready (unlimited while starting). */
 	void (*limit)(struct slot *s);
 	/* Removes what an earlier gateway left. */

@@ -1,5 +1,5 @@
 /* Life of the engine and of a slot until it is warm or gone. */
-#include "kernel-bridge/engine_docker.h"
+#include "kernel-bridge/docker_line.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -168,13 +168,16 @@ static void on_up(void *data, long pid, const struct cJSON *hello)
 	s->keeps = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(hello, "lines"));
 	s->hands = ctl_bool(hello, "hands_over");
 	docker_files_up(s, hello);
+	s->branches = ctl_bool(hello, "branches");
 	run_slot_unlink(&s->dir, "ctl");
 	log_info(&s->log, "supervisor_up pid=%ld image=%s python=%s", pid,
 		ctl_text(hello, "image", ""), ctl_text(hello, "python", ""));
+	if (s->adopts)
+		docker_adopt_clear(s);
 	docker_adopt_strays(s, hello);
 	docker_slot_ask_image(s);
 	docker_slot_warm(s);
-	if (s->adopts > 0)
+	if (s->adopts)
 		docker_adopt_up(s, hello);
 }
 
@@ -544,6 +547,7 @@ static const struct engine_ops docker_ops = {
 	.ack = docker_line_ack,
 	.answer = docker_line_answer,
 	.adopt = docker_adopt,
+	.adopt_line = docker_adopt_line,
 	.slot_row = docker_slot_row,
 	.leave = docker_leave,
 	.replay = docker_replay,
@@ -555,6 +559,8 @@ static const struct engine_ops docker_ops = {
 	.look = docker_look,
 	.release = docker_park_release,
 	.files = &docker_files_ops,
+	.can_branch = docker_can_branch,
+	.drop_folder = docker_drop_folder,
 	.limit = docker_limit,
 	.sweep = docker_sweep,
 	.environment = docker_environment,

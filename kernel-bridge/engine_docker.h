@@ -42,7 +42,9 @@ struct docker_line {
 	struct endpoints endpoints;
 	long pid; /* of its kernel, in its container; 0: not started */
 	bool started;
+	bool adopted;	   /* an earlier gateway had it, and it is not known to live */
 	struct timer kill; /* the supervisor has that long to end it */
+	struct docker_kept kept;
 	struct list link;
 };
 
@@ -60,6 +62,7 @@ struct docker_slot {
 	bool unlimited;	   /* the engine was away when it was told its share of processors */
 	long pid;	   /* the supervisor's, as the host sees it */
 	bool keeps, hands; /* outbox, hand_over: its supervisor, of an older image, may not */
+	bool branches;	   /* and keeps several kernels apart */
 	char image_id[ENVIRONMENT_SIZE]; /* "" until the engine has said it */
 	struct list lines;
 	struct timer deadline; /* of the launch, then of the removal's callback */
@@ -67,10 +70,9 @@ struct docker_slot {
 	unsigned tries;
 	bool gone; /* on_gone was called or is being found out */
 	struct err why;
-	bool left;	 /* the container lives on without us: nothing of it is removed */
-	unsigned adopts; /* line that an earlier gateway had, until it is known to live */
-	struct docker_kept kept;
-	struct docker_look *look;	/* docker_look.c, or NULL */
+	bool left;		  /* the container lives on without us: nothing of it is removed */
+	bool adopts;		  /* from an earlier gateway, until its supervisor is there */
+	struct docker_look *look; /* docker_look.c, or NULL */
 	struct docker_files *files;	/* docker_files.c: NULL where nothing is told of any */
 	char wait_tag;			/* its address names the wait call */
 	struct docker_foreign *foreign; /* docker_foreign.c: NULL for slots with a supervisor */
@@ -103,39 +105,20 @@ const struct config_spec *docker_spec_find(const struct config *config, const ch
 /* docker_adopt.c */
 int docker_adopt(struct engine *e, const struct kernelspec *spec, const struct slot_adopt *adopt,
 	const struct slot_watcher *watcher, struct slot **ret, struct err *err);
+int docker_adopt_line(struct slot *slot, const struct slot_adopt *adopt, struct err *err);
 struct cJSON *docker_slot_row(const struct slot *slot);
 void docker_leave(struct slot *slot);
 int docker_replay(struct slot *slot, unsigned line, char *const after[CHANNEL_HB], struct err *err);
+/* The sockets of lines that nobody has: an earlier gateway may have begun what it did not come to
+ * write down. */
+void docker_adopt_clear(struct docker_slot *s);
 /* Lines that its supervisor has and we do not know are ended. */
 void docker_adopt_strays(struct docker_slot *s, const struct cJSON *hello);
 /* The supervisor of an adopted slot is there. */
 void docker_adopt_up(struct docker_slot *s, const struct cJSON *hello);
 int docker_kept(
-	struct docker_slot *s, enum ctl_type type, const struct cJSON *message, struct err *err);
-void docker_kept_drop(struct docker_slot *s);
-
-/* docker_line.c */
-struct docker_line *docker_line_find(struct docker_slot *s, int64_t number);
-/* A line that runs already; then one that nobody knows of, which is ended. */
-struct docker_line *docker_line_adopt(struct docker_slot *s, unsigned number, const char *key);
-void docker_line_end_stray(struct docker_slot *s, unsigned number);
-void docker_line_ended(struct docker_line *l, const struct line_exit *exit);
-
-int docker_line_start(struct slot *s, const struct line_start *start, struct err *err);
-int docker_line_revive(
-	struct slot *s, const struct line_start *start, int64_t park, struct err *err);
-void docker_park_release(struct slot *s, int64_t park);
-int docker_line_signal(struct slot *s, unsigned line, int signo, struct err *err);
-int docker_line_kill(struct slot *s, unsigned line, struct err *err);
-bool docker_fits(struct engine *e, const struct kernelspec *spec, const struct cJSON *env);
-int docker_can_hand_over(struct slot *s, struct err *err);
-int docker_line_hand_over(struct slot *s, const struct line_start *start, struct err *err);
-void docker_line_ack(struct slot *s, unsigned line, enum channel channel, const char *msg_id);
-void docker_line_answer(
-	struct slot *s, unsigned line, int64_t id, const char *status, struct bytes text);
-int docker_line_message(
-	struct docker_slot *s, enum ctl_type type, const struct cJSON *message, struct err *err);
-void docker_lines_drop(struct docker_slot *s);
+	struct docker_line *l, enum ctl_type type, const struct cJSON *message, struct err *err);
+void docker_kept_drop(struct docker_line *l);
 
 /* docker_remove.c */
 void docker_slot_remove(struct slot *s, void (*cb)(void *data), void *data);

@@ -4,6 +4,7 @@
 #include "kernel-bridge/kernel_interrupt.h"
 #include "kernel-bridge/kernel_launch.h"
 #include "kernel-bridge/kernel_limit.h"
+#include "kernel-bridge/kernel_place.h"
 #include "kernel-bridge/kernel_pool.h"
 #include "kernel-bridge/kernel_revive.h"
 
@@ -124,13 +125,14 @@ static void on_start_timeout(struct timer *t)
 
 static void start_line(struct kernel *k)
 {
-	k->line = ++k->last_line;
+	k->line = kernel_place_next_line(k);
 	struct line_start start = {
 		.line = k->line,
 		.kernel_id = k->unowned ? "" : k->id,
 		.spec = k->spec,
 		.env = k->env,
 		.key = k->key,
+		.folder = k->folder,
 	};
 	struct err err = {0};
 
@@ -141,18 +143,16 @@ static void start_line(struct kernel *k)
 	k->handed = 0;
 	if (k->watcher.on_record)
 		k->watcher.on_record(k->watcher.data);
-	if (k->slot->engine->ops->start(k->slot, &start, &err) < 0) {
+	if (k->place->slot->engine->ops->start(k->place->slot, &start, &err) < 0) {
 		k->alive = false;
 		kernel_fail_later(k, err.text);
 	}
 }
 
-static void on_warm(void *data)
+void kernel_on_warm(struct kernel *k)
 {
-	struct kernel *k = data;
 	struct err err;
 
-	k->warm = true;
 	if (k->unowned && !kernel_can_wait(k, &err)) {
 		kernel_fail(k, err.text);
 		return;
@@ -165,15 +165,12 @@ static void on_warm(void *data)
 	}
 }
 
-static void on_started(void *data, unsigned line, const struct endpoints *endpoints, long pid)
+void kernel_on_started(struct kernel *k, unsigned line, const struct endpoints *endpoints, long pid)
 {
-	struct kernel *k = data;
 	struct err err;
 
 	if (kernel_revival_started(k, line, endpoints, pid))
 		return;
-	if (line != k->line && k->slot->engine->ops->kill_line(k->slot, line, &err) < 0)
-		log_debug(&k->log, "kill_failed line=%u why=%s", line, err.text);
 	if (line != k->line || !k->alive || k->channels)
 		return;
 	k->pid = pid;
@@ -184,10 +181,8 @@ static void on_started(void *data, unsigned line, const struct endpoints *endpoi
 		kernel_answer_restarts(k, NULL);
 }
 
-static void on_start_failed(void *data, unsigned line, const struct err *err)
+void kernel_on_start_failed(struct kernel *k, unsigned line, const struct err *err)
 {
-	struct kernel *k = data;
-
 	if (kernel_revival_failed(k, line, err) || line != k->line || !k->alive)
 		return;
 	k->alive = false;
@@ -197,48 +192,10 @@ static void on_start_failed(void *data, unsigned line, const struct err *err)
 		kernel_wish_next(k);
 }
 
-static void on_report(void *data, unsigned line, const char *msg_id, struct bytes text)
-{
-	struct kernel *k = data;
-
-	if (line == k->line && k->watcher.on_report)
-		k->watcher.on_report(k->watcher.data, msg_id, text);
-}
-
-static void on_ask(void *data, unsigned line, int64_t id, const char *what, const char *about)
-{
-	struct kernel *k = data;
-
-	if (line == k->line && k->watcher.on_ask)
-		k->watcher.on_ask(k->watcher.data, id, what, about);
-}
-
 void kernel_answer(struct kernel *k, int64_t id, const char *status, struct bytes text)
 {
-	if (k->slot && k->alive && k->slot->engine->ops->answer)
-		k->slot->engine->ops->answer(k->slot, k->line, id, status, text);
-}
-
-struct slot_watcher kernel_slot_watcher(struct kernel *k)
-{
-	return (struct slot_watcher){
-		.on_warm = on_warm,
-		.on_gone = kernel_on_gone,
-		.on_started = on_started,
-		.on_start_failed = on_start_failed,
-		.on_exit = kernel_on_exit,
-		.on_kept = kernel_on_kept,
-		.on_kept_end = kernel_on_kept_end,
-		.on_handed_over = kernel_on_handed_over,
-		.on_report = on_report,
-		.on_ask = on_ask,
-		.on_parked = kernel_on_parked,
-		.on_unparked = kernel_on_unparked,
-		.on_not_parked = kernel_on_not_parked,
-		.on_revived = kernel_on_revived,
-		.files = &kernel_files_watcher,
-		.data = k,
-	};
+	if (k->place && k->alive && k->place->slot->engine->ops->answer)
+		k->place->slot->engine->ops->answer(k->place->slot, k->line, id, status, text);
 }
 
 void kernel_begin(struct kernel *k)
@@ -247,27 +204,21 @@ void kernel_begin(struct kernel *k)
 
 	timer_start(
 		kernel_clock(k), &k->start_timer, (uint64_t)k->bridge->env.config->start_timeout);
-	if (k->slot && k->warm)
+	if (k->place && k->place->warm)
 		start_line(k);
-	else if (!k->slot && kernel_launch(k, &err) < 0)
+	else if (!k->place && kernel_launch(k, &err) < 0)
 		kernel_fail_later(k, err.text);
 }
 
 void kernel_drop_slot(struct kernel *k)
 {
-	struct slot *slot;
-
 	kernel_revival_cancel(k, E_GONE, "the kernel's container is gone");
 	kernel_limit_cancel(k, E_GONE, "its container is gone");
 	kernel_laying_lost(k);
-	kernel_parks_drop(k);
-	slot = TAKE(k->slot);
-	k->warm = k->slot_gone = k->alive = false;
 	kernel_launch_over(k);
-	if (!slot)
-		return;
-	k->n_removing++;
-	slot->engine->ops->remove(slot, kernel_on_removed, k);
+	if (k->place && kernel_place_leave(k))
+		k->n_removing++;
+	k->slot_gone = k->alive = false;
 }
 
 /* ---- starting and freeing ---- */
@@ -277,6 +228,7 @@ static void kernel_init(struct kernel *k, struct bridge *b, const struct kernel_
 	k->bridge = b;
 	k->spec = start->spec;
 	k->owner = xstrdup(start->owner ? start->owner : "");
+	k->folder = xstrdup(start->folder ? start->folder : "");
 	k->unowned = !start->id;
 	if (start->id)
 		(void)copy_text(k->id, sizeof(k->id), start->id, strlen(start->id)); /* fits */
@@ -287,7 +239,7 @@ static void kernel_init(struct kernel *k, struct bridge *b, const struct kernel_
 	list_init(&k->restarts);
 	(void)copy_text(k->asker, sizeof(k->asker), b->session, strlen(b->session)); /* fits */
 	kernel_adopt_init(k);
-	kernel_parks_init(k);
+	list_init(&k->beside);
 	kernel_launch_init(k);
 	timer_init(&k->start_timer, on_start_timeout);
 	kernel_ready_init(k);
@@ -305,7 +257,7 @@ void kernel_free(struct kernel *k)
 		&k->quiet_timer, &k->beat_timer, &k->fail_timer, &k->interrupt_timer,
 		&k->gate_timer, &k->step_timer, &k->deadline_timer, &k->free_timer};
 
-	assert(!k->slot && !k->channels && k->n_removing == 0 && list_empty(&k->restarts));
+	assert(!k->place && !k->channels && k->n_removing == 0 && list_empty(&k->restarts));
 	assert(!k->revival);
 	kernel_limit_cancel(k, E_DEAD, "the kernel is ended");
 	kernel_laying_drop(k);
@@ -313,7 +265,6 @@ void kernel_free(struct kernel *k)
 		timer_stop(kernel_clock(k), timers[i]);
 	kernel_drop_kept(k);
 	kernel_adopt_drop(k);
-	kernel_parks_drop(k);
 	kernel_launch_over(k);
 	list_remove(&k->link);
 	struct bridge *b = k->bridge;
@@ -322,6 +273,7 @@ void kernel_free(struct kernel *k)
 	sign_done(&k->sign);
 	cJSON_Delete(k->env);
 	free(k->owner);
+	free(k->folder);
 	free(k);
 	bridge_kernel_freed(b);
 }
@@ -337,6 +289,14 @@ struct kernel *kernel_new(struct bridge *b, const struct kernel_start *start, st
 	return k;
 }
 
+int kernel_may_start(const struct bridge *b, struct err *err)
+{
+	if ((int64_t)(b->n_kernels - b->n_unowned) < b->env.config->max_kernels)
+		return 0;
+	return err_set(err, E_CAPACITY, "the limit of %lld kernels is reached",
+		(long long)b->env.config->max_kernels);
+}
+
 int kernel_start(struct bridge *b, const struct kernel_start *start,
 	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err)
 {
@@ -346,10 +306,10 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 
 	if (rc < 0)
 		return rc;
-	if (start->id && (int64_t)(b->n_kernels - b->n_unowned) >= b->env.config->max_kernels) {
+	rc = start->id ? kernel_may_start(b, err) : 0;
+	if (rc < 0) {
 		cJSON_Delete(env);
-		return err_set(err, E_CAPACITY, "the limit of %lld kernels is reached",
-			(long long)b->env.config->max_kernels);
+		return rc;
 	}
 	k = kernel_new(b, start, env, watcher);
 	rc = kernel_launch(k, err);
@@ -461,8 +421,8 @@ int kernel_ask(struct kernel *k, enum channel channel, const char *msg_type, con
 
 void kernel_written(struct kernel *k, enum channel channel, const char *msg_id)
 {
-	if (k->slot && k->alive && k->slot->engine->ops->ack)
-		k->slot->engine->ops->ack(k->slot, k->line, channel, msg_id);
+	if (k->place && k->alive && k->place->slot->engine->ops->ack)
+		k->place->slot->engine->ops->ack(k->place->slot, k->line, channel, msg_id);
 }
 
 void kernel_hold(struct kernel *k, bool hold)
@@ -515,11 +475,16 @@ void kernel_answer_later(struct clock *clock, void (*cb)(void *data, const struc
 	timer_start(clock, &a->timer, 0);
 }
 
+const char *kernel_folder(const struct kernel *k)
+{
+	return k->folder;
+}
+
 const char *kernel_environment(const struct kernel *k)
 {
-	const struct engine_ops *ops = k->slot ? k->slot->engine->ops : NULL;
+	const struct engine_ops *ops = k->place ? k->place->slot->engine->ops : NULL;
 
-	return ops && ops->environment ? ops->environment(k->slot) : "";
+	return ops && ops->environment ? ops->environment(k->place->slot) : "";
 }
 
 struct cJSON *kernel_report(const struct kernel *k)
@@ -536,7 +501,8 @@ struct cJSON *kernel_report(const struct kernel *k)
 	cJSON_AddNumberToObject(tree, "received", (double)k->received);
 	cJSON_AddNumberToObject(tree, "lost_connections", (double)k->lost);
 	cJSON_AddItemToObject(tree, "slot",
-		k->slot ? k->slot->engine->ops->slot_report(k->slot) : cJSON_CreateNull());
+		k->place ? k->place->slot->engine->ops->slot_report(k->place->slot)
+			 : cJSON_CreateNull());
 	return tree;
 }
 
@@ -545,6 +511,7 @@ int bridge_kernels_init(struct bridge *b, struct err *err)
 	for (int i = 0; i < KERNEL_STATES; i++)
 		list_init(&b->kernels[i]);
 	list_init(&b->launches);
+	list_init(&b->places);
 	crypto_uuid(b->session);
 	return channel_hub_new(b->env.loop, b->env.clock,
 		(b->env.config->max_kernels + b->env.config->pool_max + 8) * SOCKETS_PER_KERNEL,

@@ -1,6 +1,7 @@
 /* Kernels that outlive a gateway: left by one, taken up by the next with what they kept. */
 #include "kernel-bridge/kernel_adopt.h"
 #include "kernel-bridge/kernel_limit.h"
+#include "kernel-bridge/kernel_place.h"
 #include "kernel-bridge/kernel_pool.h"
 #include "kernel-bridge/kernel_revive.h"
 
@@ -18,15 +19,17 @@ struct cJSON *kernel_record(const struct kernel *k)
 {
 	struct cJSON *slot, *row;
 
-	if (!k->slot || !k->slot->engine->ops->slot_row)
+	if (!k->place || !k->place->slot->engine->ops->slot_row)
 		return NULL;
-	slot = k->slot->engine->ops->slot_row(k->slot);
+	slot = k->place->slot->engine->ops->slot_row(k->place->slot);
 	if (!slot)
 		return NULL;
 	row = cJSON_CreateObject();
 	cJSON_AddItemToObject(row, "slot", slot);
 	cJSON_AddNumberToObject(row, "line", k->line);
-	cJSON_AddNumberToObject(row, "last_line", k->last_line);
+	cJSON_AddNumberToObject(row, "last_line", k->place->last_line);
+	if (*k->folder)
+		cJSON_AddStringToObject(row, "folder", k->folder);
 	cJSON_AddBoolToObject(row, "handed_over", k->handed > 0);
 	cJSON_AddStringToObject(row, "key", k->key);
 	cJSON_AddStringToObject(row, "routing_id", k->routing_id);
@@ -73,31 +76,36 @@ static bool read_text(const struct cJSON *row, const char *name, char *to, size_
 	return text && copy_text(to, size, text, strlen(text));
 }
 
-static int read_row(struct kernel *k, const struct cJSON *row, struct err *err)
+/* *ret_last: the greatest number that a line of that slot had. */
+static int read_row(struct kernel *k, const struct cJSON *row, unsigned *ret_last, struct err *err)
 {
 	const struct cJSON *line = cJSON_GetObjectItemCaseSensitive(row, "line");
 	const struct cJSON *last = cJSON_GetObjectItemCaseSensitive(row, "last_line");
+	const char *folder = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "folder"));
 
 	if (!cJSON_IsNumber(line) || line->valuedouble < 0 || line->valuedouble > 1e9 ||
 		!read_text(row, "key", k->key, sizeof(k->key)) ||
 		!read_text(row, "routing_id", k->routing_id, sizeof(k->routing_id)) ||
 		!read_text(row, "asker", k->asker, sizeof(k->asker)))
 		return err_set(err, E_INVALID, "what was written down of the kernel is malformed");
-	k->line = k->last_line = (unsigned)line->valueint;
+	k->line = *ret_last = (unsigned)line->valueint;
 	if (cJSON_IsNumber(last) && last->valuedouble > line->valuedouble &&
 		last->valuedouble <= 1e9)
-		k->last_line = (unsigned)last->valueint;
+		*ret_last = (unsigned)last->valueint;
 	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "handed_over")))
 		k->handed = k->line;
 	if (!read_text(row, "lay", k->lay, sizeof(k->lay)))
 		k->lay[0] = '\0'; /* none is part of it */
+	if (folder) {
+		free(k->folder);
+		k->folder = xstrdup(folder);
+	}
 	return 0;
 }
 
-static int take_slot(struct kernel *k, const struct cJSON *row, struct err *err)
+static int take_slot(struct kernel *k, const struct cJSON *row, unsigned last, struct err *err)
 {
 	struct engine *e = bridge_engine(k->bridge, k->spec->engine);
-	const struct slot_watcher watcher = kernel_slot_watcher(k);
 	const struct slot_adopt adopt = {
 		.row = cJSON_GetObjectItemCaseSensitive(row, "slot"),
 		.line = k->line,
@@ -108,7 +116,11 @@ static int take_slot(struct kernel *k, const struct cJSON *row, struct err *err)
 	if (!e || !e->ops->adopt)
 		return err_set(err, E_UNAVAILABLE, "kernels of engine %s end with the gateway",
 			k->spec->engine);
-	return e->ops->adopt(e, k->spec, &adopt, &watcher, &k->slot, err);
+	int rc = kernel_place_adopt(k, e, &adopt, err);
+
+	if (rc == 0 && k->place->last_line < last)
+		k->place->last_line = last;
+	return rc;
 }
 
 int kernel_adopt(struct bridge *b, const struct kernel_start *start, const struct cJSON *row,
@@ -117,17 +129,16 @@ int kernel_adopt(struct bridge *b, const struct kernel_start *start, const struc
 {
 	struct cJSON *env = NULL;
 	struct kernel *k;
+	unsigned last = 0;
 	int rc = kernel_copy_env(cJSON_GetObjectItemCaseSensitive(row, "env"), &env, err);
 
 	if (rc < 0)
 		return rc;
 	k = kernel_new(b, start, env, watcher);
-	k->place = ++b->n_places;
-	rc = read_row(k, row, err);
+	rc = read_row(k, row, &last, err);
 	if (rc == 0)
-		rc = take_slot(k, row, err);
+		rc = take_slot(k, row, last, err);
 	if (rc < 0) {
-		k->slot = NULL;
 		kernel_free(k);
 		return rc;
 	}
@@ -154,7 +165,6 @@ int kernel_restore_dead(struct bridge *b, const struct kernel_start *start,
 
 bool kernel_leave(struct kernel *k)
 {
-	struct slot *slot = k->slot;
 	struct cJSON *row = kernel_record(k);
 	bool can = row && k->wish == WISH_RUN && !k->dying && !k->slot_gone &&
 		   !kernel_is(k, KERNEL_DEAD) && k->n_removing == 0 && list_empty(&k->restarts);
@@ -165,8 +175,7 @@ bool kernel_leave(struct kernel *k)
 	kernel_revival_cancel(k, E_UNAVAILABLE, "the gateway is ending");
 	kernel_limit_cancel(k, E_UNAVAILABLE, "the gateway is ending");
 	kernel_disconnect(k);
-	k->slot = NULL;
-	slot->engine->ops->leave(slot);
+	kernel_place_let_go(k);
 	kernel_free(k);
 	return true;
 }
@@ -271,7 +280,7 @@ void kernel_adopt_heard(struct kernel *k)
 	timer_stop(kernel_clock(k), &k->nudge_timer);
 	k->adoption = ADOPT_REPLAYS;
 	kernel_hand_over_again(k);
-	if (k->slot->engine->ops->replay(k->slot, k->line, k->after, &err) < 0) {
+	if (k->place->slot->engine->ops->replay(k->place->slot, k->line, k->after, &err) < 0) {
 		log_warn(&k->log, "replay_refused why=%s", err.text);
 		replay_done(k);
 		return;

@@ -4,6 +4,7 @@
 #include "kernel-bridge/kernel_interrupt.h"
 #include "kernel-bridge/kernel_pool.h"
 #include "kernel-bridge/kernel_revive.h"
+#include "kernel-bridge/kernel_place.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -205,7 +206,7 @@ void kernel_on_gone(void *data, const struct line_exit *exit, const struct err *
 	bool was_alive = k->alive;
 
 	kernel_revival_cancel(k, E_GONE, "the kernel's container is gone");
-	k->alive = k->warm = false;
+	k->alive = false;
 	k->slot_gone = true;
 	if (k->wish != WISH_RUN) {
 		kernel_wish_next(k);

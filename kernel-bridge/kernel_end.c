@@ -4,6 +4,7 @@
 #include "kernel-bridge/kernel_launch.h"
 #include "kernel-bridge/kernel_limit.h"
 #include "kernel-bridge/kernel_revive.h"
+#include "kernel-bridge/kernel_place.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ static void kill_line(struct kernel *k)
 	struct err err;
 
 	k->killed = true;
-	if (k->slot->engine->ops->kill_line(k->slot, k->line, &err) < 0)
+	if (k->place->slot->engine->ops->kill_line(k->place->slot, k->line, &err) < 0)
 		log_debug(&k->log, "kill_failed line=%u why=%s", k->line, err.text);
 	timer_start(kernel_clock(k), &k->step_timer,
 		k->wish == WISH_END ? END_KILL_MS : RESTART_KILL_MS);
@@ -109,7 +110,7 @@ static void tell_ended(struct kernel *k)
 
 static void end_if_removed(struct kernel *k)
 {
-	if (k->slot || k->n_removing > 0 || timer_running(&k->free_timer))
+	if (k->place || k->n_removing > 0 || timer_running(&k->free_timer))
 		return;
 	/* Dead things rest one loop: whoever is on the way here may still look at them. */
 	timer_start(kernel_clock(k), &k->free_timer, 0);
@@ -120,7 +121,7 @@ static void on_deadline(struct timer *t)
 {
 	struct kernel *k = CONTAINER_OF(t, struct kernel, deadline_timer);
 
-	if (!k->slot && k->n_removing == 0) {
+	if (!k->place && k->n_removing == 0) {
 		end_if_removed(k);
 		return;
 	}
@@ -146,7 +147,7 @@ static void on_end_begun(struct kernel *k)
 		return;
 	}
 	kernel_disconnect(k);
-	if (k->slot)
+	if (k->place)
 		kernel_drop_slot(k);
 }
 
@@ -173,7 +174,7 @@ void kernel_end(struct kernel *k, void (*cb)(void *data), void *data)
 	on_end_begun(k);
 	/* With nothing left to wait for the deadline is now. */
 	timer_start(kernel_clock(k), &k->deadline_timer,
-		k->slot || k->n_removing > 0 ? END_DEADLINE_MS : 0);
+		k->place || k->n_removing > 0 ? END_DEADLINE_MS : 0);
 }
 
 /* ---- restart ---- */
@@ -183,8 +184,9 @@ void kernel_wish_next(struct kernel *k)
 	timer_stop(kernel_clock(k), &k->step_timer);
 	kernel_disconnect(k);
 	if (k->wish == WISH_END) {
-		if (k->slot)
+		if (k->place)
 			kernel_drop_slot(k);
+		end_if_removed(k); /* where others stay there is nothing to wait for */
 		return;
 	}
 	k->wish = WISH_RUN;

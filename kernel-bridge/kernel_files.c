@@ -1,6 +1,7 @@
 /* The folder of one kernel: what is told of it goes to its watcher, what is asked of it to its
  * container; one lay at a time. */
 #include "kernel-bridge/kernel_folder.h"
+#include "kernel-bridge/kernel_place.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -16,19 +17,20 @@ struct laying {
 
 static const struct slot_files_ops *ops_of(const struct kernel *k)
 {
-	return k->slot && k->warm && !k->slot_gone ? k->slot->engine->ops->files : NULL;
+	return k->place && k->place->warm && !k->slot_gone ? k->place->slot->engine->ops->files
+							   : NULL;
 }
 
 bool kernel_has_files(const struct kernel *k)
 {
 	const struct slot_files_ops *ops = ops_of(k);
 
-	return ops && ops->has(k->slot);
+	return ops && ops->has(k->place->slot);
 }
 
 uint64_t kernel_place(const struct kernel *k)
 {
-	return k->place;
+	return k->n_place;
 }
 
 static int check(const struct kernel *k, struct err *err)
@@ -42,14 +44,14 @@ int kernel_want(struct kernel *k, const struct kernel_want *want, struct err *er
 {
 	int rc = check(k, err);
 
-	return rc < 0 ? rc : ops_of(k)->want(k->slot, k->line, want, err);
+	return rc < 0 ? rc : ops_of(k)->want(k->place->slot, k->line, want, err);
 }
 
 int kernel_scan(struct kernel *k, const char *id, struct err *err)
 {
 	int rc = check(k, err);
 
-	return rc < 0 ? rc : ops_of(k)->scan(k->slot, k->line, id, err);
+	return rc < 0 ? rc : ops_of(k)->scan(k->place->slot, k->line, id, err);
 }
 
 /* ---- what is told ---- */
@@ -59,21 +61,14 @@ static bool listens(const struct kernel *k)
 	return k->wish != WISH_END && !k->unowned;
 }
 
-/* Of whichever line: all of a container work in one folder, and one that has ended has changed it
- * as well. */
-static void on_files(void *data, unsigned line, const char *msg_id, struct bytes change)
+void kernel_on_files(struct kernel *k, const char *msg_id, struct bytes change)
 {
-	struct kernel *k = data;
-
-	(void)line;
 	if (listens(k) && k->watcher.on_files)
 		k->watcher.on_files(k->watcher.data, msg_id, change);
 }
 
-static void on_content(void *data, const char *name, struct bytes bytes)
+void kernel_on_content(struct kernel *k, const char *name, struct bytes bytes)
 {
-	struct kernel *k = data;
-
 	if (listens(k) && k->watcher.on_content)
 		k->watcher.on_content(k->watcher.data, name, bytes);
 }
@@ -113,9 +108,8 @@ void kernel_laying_lost(struct kernel *k)
 		timer_start(kernel_clock(k), &k->laying->lost, 0);
 }
 
-static void on_laid(void *data, const struct slot_laid *laid)
+void kernel_on_laid(struct kernel *k, const struct slot_laid *laid)
 {
-	struct kernel *k = data;
 	struct laying *l = k->laying;
 	struct err err;
 
@@ -130,20 +124,11 @@ static void on_laid(void *data, const struct slot_laid *laid)
 	tell(l, laid->ready ? NULL : &err);
 }
 
-static void on_room(void *data)
+void kernel_on_room(struct kernel *k)
 {
-	struct kernel *k = data;
-
 	if (k->laying && !k->laying->is_told)
 		k->laying->want.on_room(k->laying->want.data);
 }
-
-const struct slot_files_watcher kernel_files_watcher = {
-	.on_files = on_files,
-	.on_content = on_content,
-	.on_laid = on_laid,
-	.on_room = on_room,
-};
 
 /* For the row: a gateway that is killed now may not come to say so in lay_end, or not be heard. It
  * stays until the next one, since that of an ended lay tells nobody anything. */
@@ -165,7 +150,7 @@ int kernel_lay(struct kernel *k, const struct kernel_lay *lay, struct err *err)
 	k->laying->want = *lay;
 	crypto_uuid(k->laying->id);
 	timer_init(&k->laying->lost, on_lost);
-	rc = ops_of(k)->lay(k->slot, k->laying->id, lay->folder, lay->entries, err);
+	rc = ops_of(k)->lay(k->place->slot, k->laying->id, lay->folder, lay->entries, err);
 	if (rc < 0)
 		kernel_laying_drop(k);
 	return rc;
@@ -178,7 +163,7 @@ int kernel_lay_content(struct kernel *k, const char *name, struct bytes bytes, s
 	if (rc < 0)
 		return rc;
 	assert(k->laying);
-	return ops_of(k)->lay_content(k->slot, k->laying->id, name, bytes, err);
+	return ops_of(k)->lay_content(k->place->slot, k->laying->id, name, bytes, err);
 }
 
 void kernel_lay_end(struct kernel *k, bool keep)
@@ -186,7 +171,7 @@ void kernel_lay_end(struct kernel *k, bool keep)
 	if (!k->laying)
 		return;
 	if (kernel_has_files(k))
-		ops_of(k)->lay_end(k->slot, k->laying->id, keep);
+		ops_of(k)->lay_end(k->place->slot, k->laying->id, keep);
 	if (!keep && strcmp(k->lay, k->laying->id) == 0)
 		k->lay[0] = '\0';
 	kernel_laying_drop(k);

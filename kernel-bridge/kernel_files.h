@@ -22,7 +22,8 @@ struct kernel_want {
 bool kernel_has_files(const struct kernel *k);
 /* Another one with each container: what was told of one folder is not another one's. */
 uint64_t kernel_place(const struct kernel *k);
-/* on_content follows for each name, in their order. E_UNAVAILABLE, as the next three. */
+/* on_content follows for each name, in their order (data NULL: it is not to be had). E_UNAVAILABLE,
+ * as the next three. */
 int kernel_want(struct kernel *k, const struct kernel_want *want, struct err *err);
 /* on_files with that id as its msg_id follows, also if nothing has changed. */
 int kernel_scan(struct kernel *k, const char *id, struct err *err);

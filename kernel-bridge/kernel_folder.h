@@ -6,7 +6,12 @@
 #include "kernel-bridge/kernel_internal.h"
 #include "kernel-bridge/slot_files.h"
 
-extern const struct slot_files_watcher kernel_files_watcher;
+/* What the place tells one of its kernels: slot_files_watcher's. A Change is of the folder that k
+ * works in. */
+void kernel_on_files(struct kernel *k, const char *msg_id, struct bytes change);
+void kernel_on_content(struct kernel *k, const char *name, struct bytes bytes);
+void kernel_on_laid(struct kernel *k, const struct slot_laid *laid);
+void kernel_on_room(struct kernel *k);
 
 /* Its container goes: who waits for a lay is told, later. */
 void kernel_laying_lost(struct kernel *k);

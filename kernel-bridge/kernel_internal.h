@@ -6,6 +6,7 @@
 #include "kernel-bridge/channel.h"
 #include "kernel-bridge/wire.h"
 
+#define LINES_KEPT	8  /* what is told of their folder may come after their end */
 #define ROUTING_ID_SIZE 33 /* 32 hex digits; longer ones cost libzmq an allocation each */
 
 /* Whether it was taken over from an earlier gateway and what it kept is still to come. */
@@ -29,33 +30,31 @@ struct kernel {
 	struct kernel_watcher watcher;
 	enum kernel_wish wish;
 
-	struct slot *slot;
-	bool warm;	   /* a line can be started in the slot */
-	bool limited;	   /* the engine was told that the start is over */
-	bool slot_gone;	   /* it went away by itself and is to be removed */
-	size_t n_removing; /* slots that the engine is removing */
+	struct kernel_place *place; /* kernel_place.c: where its lines are, or NULL */
+	struct list beside;	    /* in place->kernels */
+	uint64_t n_place;	    /* place->number, also when it has left it */
+	unsigned lines[LINES_KEPT]; /* the last that were its own there, as a ring */
+	char *folder;		    /* its working folder there; "": the usual one */
+	bool slot_gone;		    /* it went away by itself, or is of no use, and is to be left */
+	size_t n_removing;	    /* slots that the engine is removing */
 
 	unsigned line;		 /* the one that is the kernel */
-	unsigned last_line;	 /* the greatest number that was used in this slot */
 	bool alive;		 /* line was asked for and is not known to have ended */
-	struct list parks;	 /* kernel_revive.c: of the slot */
 	struct revival *revival; /* a line that is to take its place, or NULL */
 	struct ending *ending;	 /* kernel_limit.c: its line is killed, or NULL */
 	struct laying *laying;	 /* kernel_files.c: of its folder, or NULL */
 	char lay[UUID_SIZE];	 /* the last one that is part of its line's state, or "" */
-	uint64_t place;		 /* number of its container, of all that there were */
 	long pid;
 	char key[SIGN_KEY_SIZE], routing_id[ROUTING_ID_SIZE];
 	struct sign sign;
 	struct channels *channels; /* from started to dead */
 	struct endpoints endpoints;
-
 	struct jmsg *reply; /* kernel_info_reply, until ready */
 	bool heard;	    /* something came on iopub */
 	bool stdin_up;	    /* connected, or not waited for */
 	bool ready;	    /* of the line whose channels are open */
 	uint64_t nudge_ms;
-	unsigned n_nudges;
+	unsigned n_nudges, n_lines;
 	struct timer start_timer, nudge_timer, stdin_timer, launch_timer;
 	struct list launch_link; /* in bridge->launches while it waits for its turn */
 	bool launching;
@@ -112,7 +111,8 @@ struct kept {
 /* kernel.c */
 struct kernel *kernel_new(struct bridge *b, const struct kernel_start *start, struct cJSON *env,
 	const struct kernel_watcher *watcher);
-struct slot_watcher kernel_slot_watcher(struct kernel *k);
+/* E_CAPACITY: there are as many as there may be. */
+int kernel_may_start(const struct bridge *b, struct err *err);
 int kernel_copy_env(const struct cJSON *env, struct cJSON **ret, struct err *err);
 void kernel_set_state(struct kernel *k, enum kernel_state state);
 /* Begins a line, in a new slot if there is none that is warm. What fails, fails later. */

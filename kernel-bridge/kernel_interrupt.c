@@ -1,6 +1,7 @@
 /* Interrupts: by message or by signal, by signal if the message does not help, then a word to
  * people. None may ever hit the next cell. */
 #include "kernel-bridge/kernel_interrupt.h"
+#include "kernel-bridge/kernel_place.h"
 
 #include <signal.h>
 
@@ -13,7 +14,7 @@ static int send_signal(struct kernel *k, struct err *err)
 {
 	k->signalled = true;
 	timer_start(kernel_clock(k), &k->gate_timer, SIGNAL_LANDING_MS);
-	return k->slot->engine->ops->signal(k->slot, k->line, SIGINT, err);
+	return k->place->slot->engine->ops->signal(k->place->slot, k->line, SIGINT, err);
 }
 
 static void on_interrupt(struct timer *t)

@@ -1,4 +1,5 @@
 #include "kernel-bridge/kernel_launch.h"
+#include "kernel-bridge/kernel_place.h"
 
 #define SHARE_MS 5000 /* one that takes longer, or for ever, does not keep the others waiting */
 
@@ -15,17 +16,14 @@ void kernel_launch_init(struct kernel *k)
 
 static int launch_now(struct kernel *k, struct err *err)
 {
-	const struct slot_watcher watcher = kernel_slot_watcher(k);
 	struct engine *e = bridge_engine(k->bridge, k->spec->engine);
 	int rc;
 
 	if (!e)
 		return err_set(err, E_UNAVAILABLE, "engine %s is not open", k->spec->engine);
-	rc = e->ops->launch(e, k->spec, k->owner, &watcher, &k->slot, err);
-	if (rc < 0) {
-		k->slot = NULL;
+	rc = kernel_place_launch(k, e, err);
+	if (rc < 0)
 		return rc;
-	}
 	k->launching = true;
 	k->bridge->n_launching++;
 	timer_start(kernel_clock(k), &k->launch_timer, SHARE_MS);
@@ -54,9 +52,8 @@ static void wait_in_order(struct kernel *k)
 
 int kernel_launch(struct kernel *k, struct err *err)
 {
-	k->line = k->last_line = 0;
-	k->place = ++k->bridge->n_places;
-	k->warm = k->slot_gone = k->limited = false;
+	k->line = 0;
+	k->slot_gone = false;
 	if (is_free(k->bridge))
 		return launch_now(k, err);
 	wait_in_order(k);

@@ -6,12 +6,17 @@
  *     +--time is up: the place goes            +--time is up: the place goes
  */
 #include "kernel-bridge/kernel_limit.h"
+#include "kernel-bridge/kernel_place.h"
 
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 
-#define AGAIN_MS 50
+#define AGAIN_MS	50
+#define CLEAN_BESIDE_MS 10000 /* where others would lose their container */
+
+#define GOES_TOO                                                                                   \
+	"another kernel of its container could not be ended cleanly, so the container was removed"
 
 struct ending {
 	struct kernel *kernel;
@@ -24,13 +29,18 @@ struct ending {
 
 static void on_timer(struct timer *t);
 
+static unsigned clean_ms(const struct kernel *k)
+{
+	return k->place && kernel_place_is_shared(k->place) ? CLEAN_BESIDE_MS : KERNEL_CLEAN_MS;
+}
+
 static struct ending *begin(struct kernel *k)
 {
 	struct ending *e = xcalloc(1, sizeof(*e));
 
 	e->kernel = k;
 	e->line = k->line;
-	e->until_ms = clock_now_ms(kernel_clock(k)) + KERNEL_CLEAN_MS;
+	e->until_ms = clock_now_ms(kernel_clock(k)) + clean_ms(k);
 	timer_init(&e->timer, on_timer);
 	k->ending = e;
 	return e;
@@ -39,6 +49,7 @@ static struct ending *begin(struct kernel *k)
 static void ending_free(struct ending *e)
 {
 	timer_stop(kernel_clock(e->kernel), &e->timer);
+	kernel_place_look_cancel(e->kernel);
 	e->kernel->ending = NULL;
 	free(e);
 }
@@ -68,9 +79,9 @@ void kernel_kill(struct kernel *k)
 		ending_free(k->ending); /* of a line before, that nobody asked about */
 	begin(k);
 	log_info(&k->log, "kernel_killed line=%u", k->line);
-	if (k->slot->engine->ops->kill_line(k->slot, k->line, &err) < 0)
+	if (k->place->slot->engine->ops->kill_line(k->place->slot, k->line, &err) < 0)
 		log_warn(&k->log, "kill_failed line=%u why=%s", k->line, err.text);
-	timer_start(kernel_clock(k), &k->ending->timer, KERNEL_CLEAN_MS);
+	timer_start(kernel_clock(k), &k->ending->timer, clean_ms(k));
 }
 
 /* Its container is removed as it is told dead. */
@@ -80,7 +91,9 @@ static void give_up(struct kernel *k)
 
 	log_warn(&k->log, "line_not_killed line=%u", k->line);
 	(void)snprintf(death.text, sizeof(death.text), /* short */
-		"the kernel could not be killed within %d ms", KERNEL_CLEAN_MS);
+		"the kernel could not be killed within %u ms", clean_ms(k));
+	if (k->place)
+		kernel_place_give_up(k, GOES_TOO);
 	k->alive = false;
 	k->slot_gone = true;
 	kernel_dies(k, &death);
@@ -97,9 +110,8 @@ static void finish(struct ending *e, const struct err *left)
 	cb(data, left);
 }
 
-static void on_looked(void *data, const struct err *left)
+void kernel_on_looked(struct kernel *k, const struct err *left)
 {
-	struct kernel *k = data;
 	struct ending *e = k->ending;
 	struct err err;
 
@@ -115,7 +127,9 @@ static void on_looked(void *data, const struct err *left)
 	}
 	log_warn(&k->log, "line_left_something line=%u what=%s", k->line, left->text);
 	err_set(&err, E_BUSY, "%s", left->text);
-	k->ending = NULL; /* it is no other's business that the place goes */
+	if (k->place)
+		kernel_place_give_up(k, GOES_TOO);
+	k->ending = NULL; /* who asked is told by `left` */
 	kernel_drop_slot(k);
 	k->ending = e;
 	finish(e, &err);
@@ -124,14 +138,13 @@ static void on_looked(void *data, const struct err *left)
 static void look(struct ending *e)
 {
 	struct kernel *k = e->kernel;
-	const struct engine_ops *ops = k->slot->engine->ops;
 	struct err err;
-	int rc = ops->look ? ops->look(k->slot, k->line, on_looked, k, &err) : 1;
+	int rc = kernel_place_look(k, &err);
 
 	if (rc == 1)
-		on_looked(k, NULL);
+		kernel_on_looked(k, NULL);
 	else if (rc < 0)
-		on_looked(k, &err);
+		kernel_on_looked(k, &err);
 }
 
 static void on_timer(struct timer *t)
@@ -156,7 +169,7 @@ void kernel_look(struct kernel *k, void (*cb)(void *data, const struct err *left
 	e->data = data;
 	if (!kernel_is(k, KERNEL_DEAD) || k->wish != WISH_RUN)
 		kernel_limit_cancel(k, E_DEAD, "the kernel is being started or ended");
-	else if (!k->slot || !k->warm || k->slot_gone)
+	else if (!k->place || !k->place->warm || k->slot_gone)
 		kernel_limit_cancel(k, E_GONE, "its container is gone");
 	else
 		timer_start(kernel_clock(k), &e->timer, 0);

@@ -1,6 +1,7 @@
 /* Kernels that were started before anybody asked for one, and how one is handed over: what its
  * owner asks of it waits until its process has id, environment and folder of the owner's. */
 #include "kernel-bridge/kernel_pool.h"
+#include "kernel-bridge/kernel_place.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -22,18 +23,18 @@ const struct cJSON *kernel_env(const struct kernel *k)
 
 bool kernel_has_place(const struct kernel *k)
 {
-	return k->slot && !k->slot_gone;
+	return k->place && !k->slot_gone;
 }
 
 bool kernel_can_wait(struct kernel *k, struct err *err)
 {
-	const struct engine_ops *ops = k->slot->engine->ops;
+	const struct engine_ops *ops = k->place->slot->engine->ops;
 
 	if (!ops->can_hand_over) {
 		err_set(err, E_UNAVAILABLE, "engine %s has no pool", k->spec->engine);
 		return false;
 	}
-	return ops->can_hand_over(k->slot, err) == 0;
+	return ops->can_hand_over(k->place->slot, err) == 0;
 }
 
 static int say(struct kernel *k, struct err *err)
@@ -44,9 +45,10 @@ static int say(struct kernel *k, struct err *err)
 		.spec = k->spec,
 		.env = k->env,
 		.key = k->key,
+		.folder = k->folder,
 	};
 
-	return k->slot->engine->ops->hand_over(k->slot, &start, err);
+	return k->place->slot->engine->ops->hand_over(k->place->slot, &start, err);
 }
 
 static void begin_anew(struct kernel *k, const char *why)
@@ -119,6 +121,8 @@ static void own(struct kernel *k, const struct kernel_start *start, struct cJSON
 	log_child(&k->log, k->bridge->env.log, "kernel", k->id);
 	free(k->owner);
 	k->owner = xstrdup(start->owner ? start->owner : "");
+	free(k->folder);
+	k->folder = xstrdup(start->folder ? start->folder : "");
 	cJSON_Delete(k->env);
 	k->env = env;
 	k->watcher = *watcher;

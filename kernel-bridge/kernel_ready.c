@@ -3,6 +3,7 @@
 #include "kernel-bridge/kernel_interrupt.h"
 #include "kernel-bridge/kernel_launch.h"
 #include "kernel-bridge/kernel_pool.h"
+#include "kernel-bridge/kernel_place.h"
 
 #include <string.h>
 
@@ -36,9 +37,9 @@ void kernel_become_ready(struct kernel *k)
 	if (!kernel_is(k, KERNEL_IDLE) && !kernel_is(k, KERNEL_BUSY))
 		return; /* the watcher ended or restarted it at once */
 	kernel_flush_kept(k);
-	if (!k->limited)
-		k->slot->engine->ops->limit(k->slot);
-	k->limited = true;
+	if (!k->place->limited)
+		k->place->slot->engine->ops->limit(k->place->slot);
+	k->place->limited = true;
 }
 
 /* A first cell may ask for input at once, and a kernel's ROUTER drops what is for a peer that it
@@ -197,7 +198,7 @@ static void on_beat(struct timer *t)
 		timer_start(kernel_clock(k), &k->beat_timer, BEAT_MS);
 		return;
 	}
-	if (k->slot->engine->ops->kill_line(k->slot, k->line, &err) < 0)
+	if (k->place->slot->engine->ops->kill_line(k->place->slot, k->line, &err) < 0)
 		log_debug(&k->log, "kill_failed why=%s", err.text);
 	k->alive = false;
 	kernel_dies(k, &death);

@@ -7,6 +7,7 @@
 #include "kernel-bridge/kernel_revive.h"
 #include "kernel-bridge/kernel_adopt.h"
 #include "kernel-bridge/kernel_folder.h"
+#include "kernel-bridge/kernel_place.h"
 
 #include <assert.h>
 #include <string.h>
@@ -16,14 +17,7 @@
 #define REVIVE_MS    10000 /* a state of gigabytes stands within 0.1 s */
 #define NUDGE_MS     20
 #define NUDGE_MAX_MS 500
-#define DIGEST_SIZE  256
 #define NO_SUCH_PARK "that parked state is not there any more"
-
-struct park {
-	struct list link;
-	int64_t number;
-	char digest[DIGEST_SIZE]; /* JSON as it came; "": it said none */
-};
 
 struct revival {
 	struct kernel *kernel;
@@ -43,104 +37,14 @@ struct revival {
 	uint64_t nudge_ms;
 };
 
-/* ---- parks ---- */
-
-void kernel_parks_init(struct kernel *k)
-{
-	list_init(&k->parks);
-}
-
-static struct park *find(const struct kernel *k, int64_t number)
-{
-	LIST_EACH (at, &k->parks) {
-		struct park *p = CONTAINER_OF(at, struct park, link);
-		if (p->number == number)
-			return p;
-	}
-	return NULL;
-}
-
-static void read_digest(struct bytes text, char ret[DIGEST_SIZE])
-{
-	struct json_want want = {.key = "digest"};
-
-	ret[0] = '\0';
-	if (json_scan(text, &want, 1, NULL) == 0 && want.value.len > 0 &&
-		want.value.len < DIGEST_SIZE) {
-		memcpy(ret, want.value.data, want.value.len);
-		ret[want.value.len] = '\0';
-	}
-}
-
-static bool listens(const struct kernel *k)
-{
-	return k->wish != WISH_END && !k->unowned;
-}
-
-void kernel_on_parked(void *data, const struct slot_parked *parked)
-{
-	struct kernel *k = data;
-	struct park *p = find(k, parked->park);
-	size_t n = 0;
-
-	LIST_EACH (at, &k->parks)
-		n++;
-	if (!listens(k) || (!p && n >= PARKS_MAX))
-		return;
-	if (!p) {
-		p = xcalloc(1, sizeof(*p));
-		p->number = parked->park;
-		list_append(&k->parks, &p->link);
-	}
-	read_digest(parked->text, p->digest);
-	if (k->watcher.on_parked)
-		k->watcher.on_parked(k->watcher.data, parked->msg_id, parked->park, parked->text);
-}
-
-static void park_free(struct park *p)
-{
-	list_remove(&p->link);
-	free(p);
-}
-
-void kernel_on_unparked(void *data, int64_t park, const char *reason)
-{
-	struct kernel *k = data;
-	struct park *p = find(k, park);
-
-	if (!p)
-		return;
-	park_free(p);
-	if (listens(k) && k->watcher.on_unparked)
-		k->watcher.on_unparked(k->watcher.data, park, reason);
-}
-
-void kernel_parks_drop(struct kernel *k)
-{
-	while (!list_empty(&k->parks))
-		kernel_on_unparked(k, CONTAINER_OF(k->parks.next, struct park, link)->number,
-			"its container is gone");
-}
-
-void kernel_on_not_parked(void *data, unsigned line, const char *msg_id, const char *reason)
-{
-	struct kernel *k = data;
-
-	if (line == k->line && listens(k) && k->watcher.on_not_parked)
-		k->watcher.on_not_parked(k->watcher.data, msg_id, reason);
-}
-
 void kernel_release(struct kernel *k, int64_t park)
 {
-	if (!k->slot || !k->slot->engine->ops->release)
+	if (!k->place)
 		return;
-	LIST_EACH (at, &k->parks) {
-		const struct park *p = CONTAINER_OF(at, struct park, link);
-		if (park == PARK_ALL || p->number == park) /* each, for supervisors of before */
-			k->slot->engine->ops->release(k->slot, p->number);
-	}
 	if (park == PARK_ALL)
-		k->slot->engine->ops->release(k->slot, PARK_ALL);
+		kernel_place_release_all(k);
+	else if (kernel_place_find_park(k->place, park))
+		kernel_place_release(k->place, park);
 }
 
 /* ---- the end of a revival ---- */
@@ -149,7 +53,7 @@ static void kill_line(struct kernel *k, unsigned line)
 {
 	struct err err;
 
-	if (k->slot && k->slot->engine->ops->kill_line(k->slot, line, &err) < 0)
+	if (k->place && k->place->slot->engine->ops->kill_line(k->place->slot, line, &err) < 0)
 		log_debug(&k->log, "kill_failed line=%u why=%s", line, err.text);
 }
 
@@ -361,7 +265,7 @@ static int prove(const struct revival *r, struct err *err)
 
 	if (json_scan(text, &error, 1, NULL) == 0 && json_text(error.value, why, sizeof(why)))
 		return err_set(err, E_GONE, "the parked state did not stand up: %s", why);
-	read_digest(text, digest);
+	kernel_read_digest(text, digest);
 	if (!*digest || strcmp(digest, r->digest) != 0)
 		return err_set(err, E_CONFLICT,
 			"what stood up is not the state that was parked: it was not used");
@@ -378,15 +282,19 @@ static void said_or_started(struct revival *r)
 		undo(r, &err);
 }
 
-void kernel_on_revived(void *data, unsigned line, struct bytes text)
+void kernel_on_revived(struct kernel *k, unsigned line, struct bytes text)
 {
-	struct kernel *k = data;
 	struct revival *r = k->revival;
 
 	if (!r || r->line != line || r->said)
 		return;
 	r->said = strndup((const char *)text.data, text.len);
 	said_or_started(r);
+}
+
+bool kernel_revives_line(const struct kernel *k, unsigned line)
+{
+	return k->revival && k->revival->line == line;
 }
 
 bool kernel_revival_started(
@@ -428,9 +336,9 @@ static int check(const struct kernel *k, int64_t park, struct err *err)
 		return err_set(err, E_UNAVAILABLE, "the kernel is on its way to another state");
 	if (!is_up || k->wish != WISH_RUN || k->adoption != ADOPT_NO || k->handing != HAND_NO)
 		return err_set(err, E_UNAVAILABLE, "the kernel is starting");
-	if (!k->slot || !k->warm || k->slot_gone || !find(k, park))
+	if (!k->place || !k->place->warm || k->slot_gone || !kernel_place_find_park(k->place, park))
 		return err_set(err, E_GONE, NO_SUCH_PARK);
-	if (!k->slot->engine->ops->revive)
+	if (!k->place->slot->engine->ops->revive)
 		return err_set(err, E_UNAVAILABLE, "engine %s parks nothing", k->spec->engine);
 	return 0;
 }
@@ -441,9 +349,9 @@ static struct revival *revival_new(struct kernel *k, const struct kernel_revival
 
 	r->kernel = k;
 	r->want = *want;
-	r->line = ++k->last_line;
+	r->line = kernel_place_next_line(k);
 	r->nudge_ms = NUDGE_MS;
-	memcpy(r->digest, find(k, want->park)->digest, sizeof(r->digest));
+	memcpy(r->digest, kernel_place_find_park(k->place, want->park)->digest, sizeof(r->digest));
 	sign_fresh_key(r->key);
 	crypto_random_hex(r->routing_id, (ROUTING_ID_SIZE - 1) / 2);
 	timer_init(&r->deadline, on_deadline);
@@ -466,11 +374,12 @@ static int begin(struct kernel *k, const struct kernel_revival *want, struct err
 		.spec = k->spec,
 		.env = k->env,
 		.key = r->key,
+		.folder = k->folder,
 	};
 	/* Its number is used, whatever comes of it: the next gateway is to know. */
 	if (k->watcher.on_record)
 		k->watcher.on_record(k->watcher.data);
-	rc = k->slot->engine->ops->revive(k->slot, &start, want->park, err);
+	rc = k->place->slot->engine->ops->revive(k->place->slot, &start, want->park, err);
 	if (rc < 0)
 		revival_free(r);
 	else
@@ -484,4 +393,45 @@ void kernel_revive(struct kernel *k, const struct kernel_revival *want)
 
 	if (begin(k, want, &err) < 0)
 		kernel_answer_later(kernel_clock(k), want->cb, want->data, &err);
+}
+
+/* ---- a kernel beside another ---- */
+
+static int may_join(const struct kernel *of, struct err *err)
+{
+	const struct engine_ops *ops = of->place ? of->place->slot->engine->ops : NULL;
+
+	if (!ops || of->slot_gone || !of->place->warm || of->wish == WISH_END || of->unowned)
+		return err_set(err, E_GONE, NO_SUCH_PARK);
+	if (!ops->can_branch)
+		return err_set(err, E_UNAVAILABLE, "engine %s parks nothing", of->spec->engine);
+	if (kernel_place_is_full(of->place))
+		return err_set(err, E_CAPACITY,
+			"%u branches live in this container already, which is as many as may: end "
+			"the kernel of one of them first",
+			BESIDE_MAX);
+	return ops->can_branch(of->place->slot, err);
+}
+
+int kernel_beside(struct kernel *of, const struct kernel_start *start,
+	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err)
+{
+	struct cJSON *env = NULL;
+	int rc = may_join(of, err);
+
+	if (rc == 0)
+		rc = kernel_may_start(of->bridge, err);
+	if (rc == 0)
+		rc = kernel_copy_env(start->env, &env, err);
+	if (rc < 0)
+		return rc;
+	*ret = kernel_new(of->bridge, start, env, watcher);
+	kernel_set_state(*ret, KERNEL_DEAD);
+	kernel_place_join(of->place, *ret);
+	return 0;
+}
+
+bool kernel_is_beside(const struct kernel *k, const struct kernel *other)
+{
+	return k->place && k->place == other->place;
 }

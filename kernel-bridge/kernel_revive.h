@@ -1,19 +1,12 @@
-/* What the files of one kernel ask of kernel_revive.c: parks, and a line that is begun from one
+/* What the files of one kernel ask of kernel_revive.c: a line that is begun from a park
  * beside the line that runs. Loop thread. */
 #ifndef COPPICE_BRIDGE_KERNEL_REVIVE_H
 #define COPPICE_BRIDGE_KERNEL_REVIVE_H
 
 #include "kernel-bridge/kernel_internal.h"
 
-#define PARKS_MAX 64u /* of a container; what is told beyond is not believed */
-
-void kernel_parks_init(struct kernel *k);
-/* Its container goes, and all parks with it; the watcher is told if it still listens. */
-void kernel_parks_drop(struct kernel *k);
-void kernel_on_parked(void *data, const struct slot_parked *parked);
-void kernel_on_unparked(void *data, int64_t park, const char *reason);
-void kernel_on_not_parked(void *data, unsigned line, const char *msg_id, const char *reason);
-void kernel_on_revived(void *data, unsigned line, struct bytes text);
+void kernel_on_revived(struct kernel *k, unsigned line, struct bytes text);
+bool kernel_revives_line(const struct kernel *k, unsigned line);
 
 /* The new line was spoken of: true if that line is being begun, and it is seen to. */
 bool kernel_revival_started(

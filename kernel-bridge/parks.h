@@ -1,6 +1,6 @@
 /* A part of kernel-bridge's public header: going back to a parked fork of a kernel
- * (docs/decisions/0025). Parks belong to the kernel's container; they outlive a line, a restart and
- * a gateway. Loop thread. */
+ * (docs/decisions/0025), and beginning another kernel beside it from one (0029). Parks lie in the
+ * kernel's container; they outlive a line, a restart and a gateway. Loop thread. */
 #ifndef COPPICE_BRIDGE_PARKS_H
 #define COPPICE_BRIDGE_PARKS_H
 
@@ -29,5 +29,14 @@ void kernel_revive(struct kernel *k, const struct kernel_revival *revival);
 /* That park is not wanted any more; on_unparked follows. PARK_ALL: nor any other, those included
  * that are being made. Best effort. */
 void kernel_release(struct kernel *k, int64_t park);
+
+#define BESIDE_MAX 3u /* kernels of one container */
+
+/* A kernel in the container of `of`, dead until kernel_revive, which takes any park of that
+ * container. Each ends, restarts and is taken up again for itself; the container lives as long as
+ * one of them. E_GONE; E_CAPACITY; E_UNAVAILABLE the image or the engine has no branches. */
+int kernel_beside(struct kernel *of, const struct kernel_start *start,
+	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err);
+bool kernel_is_beside(const struct kernel *k, const struct kernel *other);
 
 #endif

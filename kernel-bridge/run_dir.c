@@ -95,14 +95,10 @@ void run_dir_close(struct run_dir *d)
 	d->lock = -1;
 }
 
-/* Removes a folder of a folder of files, both ours: nothing in it was made by a guest. */
-static bool ends_with(const char *text, const char *ending)
-{
-	size_t n = strlen(text), m = strlen(ending);
-	return n >= m && strcmp(text + n - m, ending) == 0;
-}
-
-static void remove_files(int parent, const char *name, const char *ending)
+/* Files of a folder that is ours: nothing in it was made by a guest. Without keep all of them go.
+ */
+static void remove_files(
+	int parent, const char *name, bool (*keep)(void *data, const char *name), void *data)
 {
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
@@ -115,7 +111,7 @@ static void remove_files(int parent, const char *name, const char *ending)
 	struct dirent *e;
 	while ((e = readdir(dir)))
 		/* What stays makes the removal of the folder fail, which the sweep tries again. */
-		if (!ending || !ends_with(e->d_name, ending))
+		if (!keep || !keep(data, e->d_name))
 			(void)unlinkat(fd, e->d_name, 0);
 }
 
@@ -125,7 +121,7 @@ static void remove_slot_folder(int parent, const char *name)
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	remove_files(fd, "s", NULL);
+	remove_files(fd, "s", NULL, NULL);
 	/* A folder that stays is found by the next sweep. */
 	(void)unlinkat(fd, "s", AT_REMOVEDIR);
 	(void)unlinkat(parent, name, AT_REMOVEDIR);
@@ -244,11 +240,12 @@ void run_slot_unlink(const struct run_slot *s, const char *name)
 		(void)unlink(address.sun_path); /* gone already is as good */
 }
 
-void run_slot_clear(const struct run_slot *s, const char *ending)
+void run_slot_clear(
+	const struct run_slot *s, bool (*keep)(void *data, const char *name), void *data)
 {
 	AUTO(close_fd) int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
-		remove_files(fd, "s", ending);
+		remove_files(fd, "s", keep, data);
 }
 
 int run_slot_write(const struct run_slot *s, const char *name, const char *text, struct err *err)

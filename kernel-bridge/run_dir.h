@@ -42,8 +42,9 @@ void run_slot_remove(const struct run_slot *s);
 int run_slot_listen(const struct run_slot *s, const char *name, int type, mode_t mode, int *ret_fd,
 	struct err *err);
 void run_slot_unlink(const struct run_slot *s, const char *name);
-/* Unlinks all but those whose names end in that. */
-void run_slot_clear(const struct run_slot *s, const char *ending);
+/* Unlinks all but those that are to be kept. */
+void run_slot_clear(
+	const struct run_slot *s, bool (*keep)(void *data, const char *name), void *data);
 /* Writes a file that the container can read (0644). */
 int run_slot_write(const struct run_slot *s, const char *name, const char *text, struct err *err);
 

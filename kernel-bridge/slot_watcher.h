@@ -30,6 +30,8 @@ struct line_exit {
 /* A park as it was told; a guest's texts, borrowed. The line that it was of may be gone. */
 struct slot_parked {
 	int64_t park;
+	unsigned line;
+	const char *kernel_id; /* that the line was started for; "": an older image does not say */
 	const char *msg_id;
 	struct bytes text;
 };

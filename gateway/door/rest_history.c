@@ -6,7 +6,7 @@
 #include "gateway/door/rest_history.h"
 #include "gateway/door/route.h"
 #include "gateway/gateway.h"
-#include "gateway/spine/parks.h"
+#include "gateway/spine/branches.h"
 
 static void on_answer(void *data, int status, struct bytes json, const struct err *err)
 {
@@ -57,12 +57,14 @@ static void ask(struct call *r, enum history_what what)
 {
 	struct history_question q;
 	struct err err;
-	AUTO(buf_done) struct buf parked;
+	AUTO(buf_done) struct buf parked, stands;
 	parks_list_all(r->door->gw->kernels, r->owner, &parked);
+	branches_standing(r->door->gw->kernels, r->owner, &stands);
 	if (question_read(r, what, r->param[0], &q, &err) != 0)
 		answer_error(r, &err);
 	else {
 		q.parked = parked.data ? (const char *)parked.data : "";
+		q.stands = stands.data ? (const char *)stands.data : "";
 		history_ask(
 			r->door->gw->histories, &q, what == HISTORY_ONE ? on_one : on_answer, r);
 	}

@@ -7,8 +7,8 @@
 #include "gateway/door/auth.h"
 
 static const struct route *const tables[] = {rest_kernels_routes, rest_sessions_routes,
-	rest_moves_routes, rest_channels_routes, rest_kernelspecs_routes, rest_api_routes,
-	rest_page_routes, rest_admin_routes, rest_history_routes, rest_git_routes,
+	rest_moves_routes, rest_branches_routes, rest_channels_routes, rest_kernelspecs_routes,
+	rest_api_routes, rest_page_routes, rest_admin_routes, rest_history_routes, rest_git_routes,
 	rest_conversations_routes, rest_chat_routes, rest_render_routes, rest_store_routes,
 	rest_forget_routes, rest_log_routes, rest_openapi_routes, rest_interchange_routes};
 

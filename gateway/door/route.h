@@ -42,6 +42,7 @@ extern const struct route rest_kernels_routes[];
 extern const struct route rest_kernelspecs_routes[];
 extern const struct route rest_log_routes[];
 extern const struct route rest_moves_routes[];
+extern const struct route rest_branches_routes[];
 extern const struct route rest_openapi_routes[];
 extern const struct route rest_page_routes[];
 extern const struct route rest_render_routes[];

@@ -1,4 +1,4 @@
-#include "gateway/spine/desk.h"
+#include "gateway/spine/desk_new.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -128,7 +128,9 @@ static void take_another(struct desk *d)
 		.spec = kernel_spec(old),
 		.env = kernel_env(old)};
 	struct kernel_watcher watcher = desk_watcher(d);
-	if (kernel_has_place(old) || !pool_take(pool, &start, &watcher, &d->kernel))
+	/* One that waits works in the usual folder since it was begun. */
+	if (kernel_has_place(old) || *kernel_folder(old) ||
+		!pool_take(pool, &start, &watcher, &d->kernel))
 		return;
 	survive_record(d);
 	pool_end_kernel(pool, old);
@@ -266,7 +268,7 @@ static void on_trouble(void *data, const char *text)
 	scribe_look_soon(d);
 }
 
-static void desk_free(void *data)
+void desk_free(void *data)
 {
 	struct desk *d = data;
 	struct kernels *ks = d->kernels;
@@ -307,7 +309,7 @@ void desk_release(struct desk *d)
 		journal_close(j, desk_free, d);
 }
 
-static int open_journal(struct desk *d, bool goes_on, struct err *err)
+int desk_open_journal(struct desk *d, bool goes_on, struct err *err)
 {
 	char folder[PATH_MAX];
 	const struct config *config = &d->gw->config;
@@ -333,6 +335,12 @@ static int open_journal(struct desk *d, bool goes_on, struct err *err)
 	return rc;
 }
 
+void desk_timers_init(struct desk *d)
+{
+	timer_init(&d->restart_timer, on_restart_timer);
+	timer_init(&d->exit_timer, on_exit_timer);
+}
+
 struct kernel_watcher desk_watcher(struct desk *d)
 {
 	return (struct kernel_watcher){
@@ -351,83 +359,6 @@ struct kernel_watcher desk_watcher(struct desk *d)
 		.on_content = files_on_content,
 		.data = d,
 	};
-}
-
-static int start_kernel(struct desk *d, const struct kernels_start *start,
-	const struct kernelspec *spec, struct err *err)
-{
-	struct kernel_start kernel = {
-		.id = d->id, .owner = d->owner->name, .spec = spec, .env = start->env};
-	struct kernel_watcher watcher = desk_watcher(d);
-	d->from_pool = pool_take(d->kernels->pool, &kernel, &watcher, &d->kernel);
-	if (d->from_pool)
-		return 0;
-	return kernel_start(d->gw->bridge, &kernel, &watcher, &d->kernel, err);
-}
-
-static struct desk *desk_alloc(struct kernels *ks, const struct kernels_start *start,
-	const char *id, const struct kernelspec *spec)
-{
-	struct desk *d = xcalloc(1, sizeof *d);
-	d->kernels = ks;
-	d->gw = ks->gw;
-	d->owner = start->owner;
-	(void)copy_text(d->id, sizeof d->id, id, strlen(id)); /* was checked */
-	d->name = xstrdup(spec->name);
-	d->path = start->path ? xstrdup(start->path) : NULL;
-	crypto_uuid(d->session);
-	list_init(&d->link);
-	list_init(&d->clients);
-	list_init(&d->executions);
-	list_init(&d->waiters);
-	requests_init(&d->requests);
-	acks_init(&d->acks);
-	parks_init(&d->parks);
-	scribe_init(d);
-	scribe_continue(d, start->history ? start->history
-					  : cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
-						    start->env, HISTORY_VARIABLE)));
-	timer_init(&d->restart_timer, on_restart_timer);
-	timer_init(&d->exit_timer, on_exit_timer);
-	limit_init(d);
-	log_child(&d->log, &ks->gw->log, "kernel", d->id);
-	desk_touch(d);
-	return d;
-}
-
-int desk_new(struct kernels *ks, const struct kernels_start *start, const char *id,
-	const struct kernelspec *spec, struct desk **ret, struct err *err)
-{
-	struct desk *d = desk_alloc(ks, start, id, spec);
-	int rc = open_journal(d, false, err);
-	if (rc != 0) {
-		desk_free(d);
-		return rc;
-	}
-	rc = start_kernel(d, start, spec, err);
-	if (rc != 0) {
-		d->ending = true;
-		d->kernel = NULL;
-		desk_release(d);
-		return rc;
-	}
-	desk_new_epoch(d);
-	survive_record(d);
-	log_info(&d->log, "kernel_start spec=%s owner=%s", d->name, d->owner->name);
-	*ret = d;
-	return 0;
-}
-
-int desk_restore(struct kernels *ks, const struct kernels_start *start, const char *id,
-	const struct kernelspec *spec, struct desk **ret, struct err *err)
-{
-	struct desk *d = desk_alloc(ks, start, id, spec);
-	int rc = open_journal(d, true, err);
-	if (rc != 0)
-		desk_free(d);
-	else
-		*ret = d;
-	return rc;
 }
 
 void desk_interrupt(struct desk *d, void (*cb)(void *data, const struct err *err), void *data)

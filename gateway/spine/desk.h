@@ -66,8 +66,10 @@ struct desk {
 	bool was_ready, dead, ending, held;
 	bool from_pool, adopting; /* ready when it was taken; an earlier gateway's, not heard yet */
 	struct repeats repeats;
-	bool leaving; /* it lives on without us: its files stay */
-	bool asked;   /* something was sent to the kernel since it was ready */
+	bool leaving;	/* it lives on without us: its files stay */
+	bool unborn;	/* branches.c: nobody knows of it yet, nor is it written down */
+	bool branching; /* a cell asked for a branch and has no answer yet */
+	bool asked;	/* something was sent to the kernel since it was ready */
 	uint64_t ready_ms;
 	uint64_t epoch;	    /* of the kernel's process; grows with each */
 	struct stand_at at; /* where that began */
@@ -97,6 +99,7 @@ struct kernels {
 	struct spine_counters count;
 	struct pool *pool;
 	struct waiting waiting; /* for a place */
+	struct list branchings; /* branches.c: branches on their way */
 	struct timer janitor;
 	struct timer end_timer;
 	struct kernels_watch watch;
@@ -147,6 +150,8 @@ void desk_release(struct desk *d);
 void kernels_list_desk(struct desk *d);
 bool kernels_is_id(const char *text);
 size_t kernels_places(const struct kernels *ks); /* how many kernels there may be */
+/* E_CAPACITY; else n_alive is raised. */
+int kernels_reserve(struct kernels *ks, struct err *err);
 void kernels_unlist(struct desk *d);
 void kernels_freed(struct kernels *ks);
 

@@ -49,6 +49,8 @@ void desk_died(void *data, const struct kernel_death *death)
 	d->death.known = true;
 	d->death.how = *death;
 	d->kernels->count.deaths++;
+	if (d->unborn)
+		return; /* desk_is_born() goes on */
 	if (!d->move)
 		move_cancel(d, "the kernel died"); /* one that its last cell asked for */
 	if (lately(d, d->shutdown_ms, SHUTDOWN_EXPECTED_MS)) {

@@ -2,14 +2,14 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gateway/spine/desk.h"
+#include "gateway/spine/desk_new.h"
 #include "gateway/spine/limits.h"
 #include "gateway/spine/moves.h"
 #include "gateway/spine/notice.h"
 #include "gateway/spine/sessions.h"
 #include "gateway/spine/survive.h"
 
-static void on_ended(void *data)
+void desk_on_ended(void *data)
 {
 	struct desk *d = data;
 	struct err err;
@@ -24,7 +24,7 @@ static void on_ended(void *data)
 
 static void end_kernel(struct desk *d)
 {
-	kernel_end(d->kernel, on_ended, d);
+	kernel_end(d->kernel, desk_on_ended, d);
 }
 
 void desk_end(struct desk *d, const char *reason, void (*cb)(void *data), void *data)
@@ -72,5 +72,5 @@ void desk_leave(struct desk *d, bool left)
 	if (left)
 		desk_release(d);
 	else
-		kernel_end(d->kernel, on_ended, d);
+		kernel_end(d->kernel, desk_on_ended, d);
 }

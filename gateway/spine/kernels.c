@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "gateway/base/buf.h"
+#include "gateway/spine/branches.h"
 #include "gateway/spine/desk.h"
 #include "gateway/spine/janitor.h"
 #include "gateway/spine/survive.h"
@@ -78,6 +79,7 @@ int kernels_open(struct gateway *gw, struct kernels **ret, struct err *err)
 	ks->gw = gw;
 	list_init(&ks->desks);
 	list_init(&ks->unlisted);
+	list_init(&ks->branchings);
 	timer_init(&ks->end_timer, on_end_timer);
 	ks->pool = pool_new(gw, &ks->n_alive);
 	waiting_init(&ks->waiting, gw->clock, has_place, ks);
@@ -98,6 +100,7 @@ static void begin_end(struct kernels *ks, void (*cb)(void *data), void *data)
 	ks->ended = cb;
 	ks->ended_data = data;
 	waiting_end(&ks->waiting);
+	branches_end(ks);
 	pool_end(ks->pool, on_pool_emptied, ks);
 }
 
@@ -241,6 +244,15 @@ void kernels_await_place(
 	waiting_add(&ks->waiting, ks->gw->config.pool_wait, cb, data);
 }
 
+int kernels_reserve(struct kernels *ks, struct err *err)
+{
+	if (is_full(ks))
+		return err_set(
+			err, E_CAPACITY, "the limit of %zu kernels is reached", kernels_places(ks));
+	ks->n_alive++;
+	return 0;
+}
+
 int kernels_start(
 	struct kernels *ks, const struct kernels_start *start, struct desk **ret, struct err *err)
 {
@@ -256,10 +268,9 @@ int kernels_start(
 			err);
 	if (rc != 0)
 		return rc;
-	if (is_full(ks))
-		return err_set(
-			err, E_CAPACITY, "the limit of %zu kernels is reached", kernels_places(ks));
-	ks->n_alive++;
+	rc = kernels_reserve(ks, err);
+	if (rc != 0)
+		return rc;
 	rc = desk_new(ks, start, id, spec, &d, err);
 	if (rc != 0)
 		return rc;

@@ -26,6 +26,9 @@ static void take(struct desk *d, const cJSON *way)
 	const cJSON *node = cJSON_GetObjectItemCaseSensitive(way, "node");
 	const cJSON *version = cJSON_GetObjectItemCaseSensitive(way, "state_version");
 	const char *id = text_of(node, "id"), *branch = text_of(way, "branch");
+	/* The node is of another branch where one was begun at it. */
+	if (d->at.branch[0] && strcmp(id, d->at.node) == 0)
+		branch = d->at.branch;
 	const char *kind = text_of(node, "kind");
 	if (s->node[0] || (strcmp(kind, "execution") != 0 && strcmp(kind, "files") != 0))
 		return;

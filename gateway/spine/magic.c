@@ -6,15 +6,16 @@
 
 #include "gateway/base/json.h"
 #include "gateway/base/json_tree.h"
+#include "gateway/spine/branches.h"
 #include "gateway/spine/desk.h"
 #include "gateway/spine/forget.h"
+#include "gateway/spine/move_text.h"
 #include "gateway/spine/moves.h"
 #include "gateway/spine/survive.h"
 
 #define WAIT_MS	   3000u /* for what is not recorded yet */
 #define LOG_NODES  50u
 #define ANSWER_MAX (512u << 10) /* beyond it outputs are left out */
-#define PARKED_MAX (64u << 10)
 
 /* waiting --recorded, or WAIT_MS--> asked --history's answer--> gone
  *                                     \---of a node to forget--> forgetting --done--> gone */
@@ -164,9 +165,12 @@ static void on_answer(void *data, int status, struct bytes json, const struct er
 static void ask(struct magic *m)
 {
 	const struct desk *d = m->desk;
-	AUTO(buf_done) struct buf parked;
-	buf_init(&parked, PARKED_MAX);
-	parks_list(d, &parked);
+	AUTO(buf_done) struct buf parked, stands;
+	if (m->goes)
+		parks_list_of(d, &parked);
+	else
+		parks_list_all(d->kernels, d->owner, &parked);
+	branches_standing(d->kernels, d->owner, &stands);
 	const struct history_question q = {
 		.what = m->is_log ? HISTORY_ONE
 			: m->goes ? HISTORY_WAY
@@ -174,6 +178,7 @@ static void ask(struct magic *m)
 		.epoch = d->epoch,
 		.at = d->at.node,
 		.parked = parked.data ? (const char *)parked.data : "",
+		.stands = stands.data ? (const char *)stands.data : "",
 		.owner = d->owner->name,
 		.history = scribe_history(d),
 		.node = m->about,
@@ -237,6 +242,61 @@ static void look(struct desk *d, int64_t id, enum wish wish, const char *about)
 		ask(m);
 }
 
+/* ---- a branch: it is begun while the cell runs, which it leaves alone ---- */
+
+struct magic_branch {
+	struct kernels *ks;
+	const struct owner *owner;
+	char kernel[UUID_SIZE];
+	int64_t id;
+};
+
+static void on_branch(void *data, const struct cJSON *answer, const struct err *err)
+{
+	AUTO(freep) struct magic_branch *b = data;
+	struct desk *d;
+	struct err shown, why;
+	if (kernels_find(b->ks, b->owner, b->kernel, &d, &why) != 0)
+		return; /* it was ended meanwhile */
+	d->branching = false;
+	AUTO(freep) char *text = err ? NULL : json_print(answer, &shown);
+	if (text) {
+		say(d, b->id, "ok", text);
+		return;
+	}
+	if (err)
+		shown = *err;
+	const cJSON *report = cJSON_GetObjectItemCaseSensitive(answer, "report");
+	if (err && err->code == E_PARTIAL && report)
+		move_add_last_note(&shown, report);
+	say_err(d, b->id, &shown);
+}
+
+/* about: the node, a space, the name; either may be empty. */
+static void branch(struct desk *d, int64_t id, const char *about)
+{
+	char node[HISTORY_NAME_SIZE];
+	size_t len = strcspn(about, " ");
+	if (d->branching) {
+		say(d, id, "busy", "another branch is on its way");
+		return;
+	}
+	if (!copy_text(node, sizeof node, about, len)) {
+		say(d, id, "invalid", "that is too long for the name of a node");
+		return;
+	}
+	const struct branch_order order = {.history = scribe_history(d),
+		.at = node,
+		.name = about[len] ? about + len + 1 : NULL,
+		.accept = FIDELITY_PARTIAL,
+		.who = d};
+	struct magic_branch *b = xcalloc(1, sizeof *b);
+	*b = (struct magic_branch){.ks = d->kernels, .owner = d->owner, .id = id};
+	memcpy(b->kernel, d->id, sizeof b->kernel);
+	d->branching = true;
+	branch_begin(d->kernels, d->owner, &order, on_branch, b);
+}
+
 static void say_status(struct desk *d, int64_t id)
 {
 	cJSON *model = desk_model(d);
@@ -292,6 +352,8 @@ void magic_ask(void *desk, int64_t id, const char *what, const char *about)
 		look(d, id, WISH_GO, HISTORY_BEFORE); /* this cell is no node yet */
 	else if (strcmp(what, "release") == 0)
 		release(d, id);
+	else if (strcmp(what, "branch") == 0)
+		branch(d, id, about);
 	else if (strcmp(what, "status") == 0)
 		say_status(d, id);
 	else if (strcmp(what, "use") == 0)
@@ -299,5 +361,5 @@ void magic_ask(void *desk, int64_t id, const char *what, const char *about)
 	else
 		say(d, id, "invalid",
 			"this gateway does not know that; it knows log, show NODE, forget NODE, "
-			"checkout NODE, undo, release, status and use NAME");
+			"checkout NODE, undo, branch, release, status and use NAME");
 }

@@ -5,6 +5,7 @@
 
 #include "gateway/base/sm.h"
 #include "gateway/spine/desk.h"
+#include "gateway/spine/lay_down.h"
 #include "gateway/spine/moves.h"
 
 /*
@@ -47,8 +48,7 @@ struct move {
 	struct stand_at to;
 	bool scanned, laid;
 	struct cJSON *entries; /* what the folder is to hold */
-	struct cJSON *needs;   /* contents that the container lacks */
-	int given;	       /* of them: asked of history */
+	struct lay_down *laying;
 	void (*cb)(void *data, const struct cJSON *answer, const struct err *err);
 	void *data;
 };
@@ -63,9 +63,6 @@ void move_record(struct move *m);
 void move_revive(struct move *m);
 
 /* move_way.c */
-/* E_PARTIAL: nothing of it is kept but the code; ret_report tells. */
-int way_find_park(struct desk *d, const struct cJSON *way, const struct parked **ret,
-	struct cJSON **ret_report, struct err *err);
 /* Of m->way: whether it can be gone; sets park, report and to. */
 int way_look(struct move *m, struct err *err);
 /* Those three, and the way, are forgotten. */

@@ -100,6 +100,18 @@ void move_add_rebuild(struct err *err, const struct cJSON *way)
 		or_none(&cells));
 }
 
+void move_add_last_note(struct err *err, const struct cJSON *report)
+{
+	char text[sizeof err->text];
+	const cJSON *notes = cJSON_GetObjectItemCaseSensitive(report, "notes");
+	const char *last =
+		cJSON_GetStringValue(cJSON_GetArrayItem(notes, cJSON_GetArraySize(notes) - 1));
+	if (!last)
+		return;
+	(void)copy_text(text, sizeof text, err->text, strlen(err->text)); /* as long */
+	err_set(err, err->code, "%s. %.300s", text, last);
+}
+
 static void add_lost(struct buf *b, const cJSON *report)
 {
 	const cJSON *one;

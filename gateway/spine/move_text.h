@@ -13,6 +13,8 @@ bool move_same_folder(struct bytes parked, struct bytes revived);
 struct cJSON *move_code_only(const struct cJSON *way, const char *why);
 /* The same as words behind err's sentence. */
 void move_add_rebuild(struct err *err, const struct cJSON *way);
+/* What the report says to do, behind it. */
+void move_add_last_note(struct err *err, const struct cJSON *report);
 /* That it is done: told is the answer of desk_checkout(). Inits ret_text, which latches. */
 void move_notice(struct buf *ret_text, const struct cJSON *way, const struct cJSON *told);
 

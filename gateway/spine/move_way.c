@@ -30,27 +30,6 @@ static struct parked *park_copy(const struct parked *p)
 	return copy;
 }
 
-int way_find_park(struct desk *d, const struct cJSON *way, const struct parked **ret,
-	struct cJSON **ret_report, struct err *err)
-{
-	const cJSON *node = cJSON_GetObjectItemCaseSensitive(way, "node");
-	const char *msg_id = text_of(node, "msg_id");
-	bool ours = strcmp(text_of(node, "kernel_id"), d->id) == 0;
-	const char *why = parks_refusal(&d->parks, msg_id);
-	*ret = ours && *msg_id ? parks_find(&d->parks, msg_id) : NULL;
-	if (*ret)
-		return 0;
-	if (strcmp(text_of(node, "kind"), "root") == 0)
-		why = "it is the beginning: a restart of the kernel leads there";
-	else if (!ours)
-		why = "another kernel ran it";
-	else if (!why)
-		why = "no process that stood there is parked";
-	*ret_report = move_code_only(way, why);
-	return err_set(
-		err, E_PARTIAL, "%.12s cannot be gone back to, %s", text_of(node, "id"), why);
-}
-
 static int set_target(struct move *m)
 {
 	struct desk *d = m->desk;
@@ -70,19 +49,21 @@ int way_look(struct move *m, struct err *err)
 {
 	struct desk *d = m->desk;
 	const cJSON *version = cJSON_GetObjectItemCaseSensitive(m->way, "state_version");
-	const struct parked *park = NULL;
+	struct parks_found found = {0};
 	uint64_t recorded = cJSON_IsNumber(version) ? (uint64_t)version->valuedouble : 0;
 	if (d->scribe.state_version < recorded) /* an earlier gateway's */
 		d->scribe.state_version = recorded;
 	if (m->known_version >= 0 && (uint64_t)m->known_version != d->scribe.state_version)
 		return err_set(err, E_STALE, "the kernel has moved on: its state_version is %llu",
 			(unsigned long long)d->scribe.state_version);
-	int rc = way_find_park(d, m->way, &park, &m->report, err);
-	if (rc != 0)
+	int rc = parks_find_way(d->kernels, d->owner, d, m->way, &found, err);
+	if (rc != 0) {
+		m->report = TAKE(found.report);
 		return rc;
+	}
 	if (set_target(m) != 0)
 		return err_set(err, E_INVALID, "what history answered makes no sense");
-	m->park = park_copy(park);
+	m->park = park_copy(found.park);
 	m->report = report_new(FIDELITY_EXACT);
 	report_add_lost(
 		m->report, (struct bytes){(const uint8_t *)m->park->text, strlen(m->park->text)});

@@ -13,7 +13,6 @@
 #define INTERRUPT_MS 10000u
 #define RECORD_MS    3000u
 #define FILES_MS     10000u /* more: what a record waits for at most */
-#define PARKED_MAX   (64u << 10)
 
 static const struct sm_state states[MOVE_STATES] = {
 	[MOVE_WAITS] = {"waits", TO(MOVE_RECORDS) | TO(MOVE_OVER)},
@@ -33,11 +32,6 @@ struct filed {
 };
 
 static void on_timer(struct timer *t);
-
-static void delete_tree(cJSON **tree)
-{
-	cJSON_Delete(*tree);
-}
 
 static const char *text_of(const cJSON *o, const char *key)
 {
@@ -59,7 +53,6 @@ void move_free(struct move *m)
 	jmsg_unref(m->asker);
 	way_drop(m);
 	cJSON_Delete(m->entries);
-	cJSON_Delete(m->needs);
 	free(m->node);
 	free(m->branch);
 	free(m);
@@ -283,8 +276,7 @@ static void ask(struct move *m)
 {
 	struct desk *d = m->desk;
 	AUTO(buf_done) struct buf parked;
-	buf_init(&parked, PARKED_MAX);
-	parks_list(d, &parked);
+	parks_list_of(d, &parked);
 	const struct history_question q = {
 		.what = HISTORY_WAY,
 		.owner = d->owner->name,
@@ -342,10 +334,6 @@ static void on_timer(struct timer *t)
 	}
 	if (m->sm.state == MOVE_WAITS)
 		err_set(&err, E_BUSY, "the cell that runs does not obey the interrupt");
-	else if (m->sm.state == MOVE_LAYS)
-		err_set(&err, E_TIMEOUT,
-			"the kernel's container did not lay down the files in time; they are as "
-			"they were");
 	else
 		err_set(&err, E_UNAVAILABLE, "what ran before is not recorded yet%s%.200s",
 			*trouble ? ": " : "", trouble);
@@ -375,7 +363,7 @@ static void on_interrupted(void *data, const struct err *err)
 /* ---- the beginning ---- */
 
 /* As a ref takes it, and no name that leads to a node. */
-static int check_branch(const char *name, struct err *err)
+int move_check_branch(const char *name, struct err *err)
 {
 	size_t len = name ? strlen(name) : 0;
 	bool fine =
@@ -394,7 +382,7 @@ static int check_branch(const char *name, struct err *err)
 static int may_begin(const struct desk *d, const struct move_order *order, struct err *err)
 {
 	bool runs = queue_busy(&d->queue);
-	int rc = check_branch(order->branch, err);
+	int rc = move_check_branch(order->branch, err);
 	if (rc != 0)
 		return rc;
 	if (!d->gw->histories)
@@ -479,14 +467,14 @@ void desk_checkout(struct desk *d, const struct move_order *order,
 
 int move_file(struct desk *d, const struct cJSON *way, struct err *err)
 {
-	const struct parked *park;
+	struct parks_found found = {0};
 	struct execution *x = queue_running(&d->queue);
-	AUTO(delete_tree) cJSON *report = NULL;
 	if (!x || !x->request)
 		return err_set(err, E_INVALID, "that is asked in a cell, while it runs");
 	if (d->move || d->filed)
 		return err_set(err, E_BUSY, "the kernel is on its way to another node already");
-	int rc = way_find_park(d, way, &park, &report, err);
+	int rc = parks_find_way(d->kernels, d->owner, d, way, &found, err);
+	cJSON_Delete(found.report);
 	if (rc != 0) {
 		move_add_rebuild(err, way);
 		return rc;

@@ -25,6 +25,8 @@ struct move_order {
 void desk_checkout(struct desk *d, const struct move_order *order,
 	void (*cb)(void *data, const struct cJSON *answer, const struct err *err), void *data);
 
+/* E_INVALID: no branch can be called so. NULL and "" are none. */
+int move_check_branch(const char *name, struct err *err);
 /* A cell asked for it, by %coppice: carried out once that cell has ended. way: history's answer to
  * HISTORY_WAY. E_PARTIAL, E_BUSY, E_INVALID: refused, with a sentence for the cell. */
 int move_file(struct desk *d, const struct cJSON *way, struct err *err);

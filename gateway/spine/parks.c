@@ -8,6 +8,7 @@
 #include "gateway/base/json.h"
 #include "gateway/base/json_tree.h"
 #include "gateway/spine/desk.h"
+#include "gateway/spine/move_text.h"
 
 #define PARKED_TEXT_MAX (64u << 10)
 #define LIST_MAX	(1u << 20)
@@ -149,7 +150,7 @@ int parks_release_all(struct desk *d, unsigned *ret_n, struct err *err)
 }
 
 /* A line each; an id that is none of a line's is nobody's that we know. */
-void parks_list(const struct desk *d, struct buf *ret_text)
+static void list_one(const struct desk *d, struct buf *ret_text)
 {
 	LIST_EACH (at, &d->parks.parked) {
 		const struct parked *p = CONTAINER_OF(at, struct parked, link);
@@ -168,7 +169,62 @@ void parks_list_all(const struct kernels *ks, const struct owner *owner, struct 
 	LIST_EACH (at, &ks->desks) {
 		const struct desk *d = CONTAINER_OF(at, struct desk, link);
 		if (d->owner == owner)
-			parks_list(d, ret_text);
+			list_one(d, ret_text);
+	}
+}
+
+/* ---- the way to one ---- */
+
+static const char *member_of(const cJSON *o, const char *key)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+	return text ? text : "";
+}
+
+static struct desk *ran_by(struct kernels *ks, const struct owner *owner, const char *kernel_id)
+{
+	struct desk *d;
+	HASH_FIND_STR(ks->by_id, kernel_id, d);
+	return d && d->owner == owner && d->kernel ? d : NULL;
+}
+
+static bool may_use(const struct desk *d, const struct desk *of)
+{
+	return !d || d == of || (d->kernel && kernel_is_beside(d->kernel, of->kernel));
+}
+
+int parks_find_way(struct kernels *ks, const struct owner *owner, const struct desk *d,
+	const struct cJSON *way, struct parks_found *ret, struct err *err)
+{
+	const cJSON *node = cJSON_GetObjectItemCaseSensitive(way, "node");
+	const char *msg_id = member_of(node, "msg_id");
+	struct desk *of = ran_by(ks, owner, member_of(node, "kernel_id"));
+	const char *why = of ? parks_refusal(&of->parks, msg_id) : NULL;
+	*ret = (struct parks_found){.of = of};
+	if (of && may_use(d, of) && *msg_id)
+		ret->park = parks_find(&of->parks, msg_id);
+	if (ret->park)
+		return 0;
+	if (strcmp(member_of(node, "kind"), "root") == 0)
+		why = "it is the beginning: a restart of the kernel leads there";
+	else if (!of && !d)
+		why = "the kernel that ran it is not there any more";
+	else if (!of || !may_use(d, of))
+		why = "another kernel ran it";
+	else if (!why)
+		why = "no process that stood there is parked";
+	ret->report = move_code_only(way, why);
+	return err_set(
+		err, E_PARTIAL, "%.12s cannot be gone back to, %s", member_of(node, "id"), why);
+}
+
+void parks_list_of(const struct desk *d, struct buf *ret_text)
+{
+	buf_init(ret_text, LIST_MAX);
+	LIST_EACH (at, &d->kernels->desks) {
+		const struct desk *of = CONTAINER_OF(at, struct desk, link);
+		if (of->owner == d->owner && of->kernel && may_use(d, of))
+			list_one(of, ret_text);
 	}
 }
 
@@ -254,15 +310,13 @@ static void add_cut(cJSON *row, const char *key, const char *text)
 	cJSON_AddStringToObject(row, key, cut);
 }
 
-void report_add_lost(struct cJSON *report, struct bytes text)
+/* A list of a guest's. */
+static void add_things(cJSON *list, const cJSON *things)
 {
-	AUTO(delete_tree) cJSON *said = json_parse(text, NULL, NULL);
-	cJSON *list = cJSON_GetObjectItemCaseSensitive(report, "lost");
 	const cJSON *one;
-	cJSON_ArrayForEach (one, cJSON_GetObjectItemCaseSensitive(said, "lost")) {
+	cJSON_ArrayForEach (one, things) {
 		const char *name = text_of(one, "name"), *kind = text_of(one, "kind");
 		const char *reason = text_of(one, "reason");
-		report_lower(report, FIDELITY_PARTIAL);
 		if (!name || !kind || !reason || is_listed(list, name, kind) ||
 			cJSON_GetArraySize(list) >= LOST_MAX)
 			continue;
@@ -273,6 +327,39 @@ void report_add_lost(struct cJSON *report, struct bytes text)
 		cJSON_AddArrayToObject(row, "rebuild");
 		cJSON_AddItemToArray(list, row);
 	}
+}
+
+void report_add_lost(struct cJSON *report, struct bytes text)
+{
+	AUTO(delete_tree) cJSON *said = json_parse(text, NULL, NULL);
+	const cJSON *things = cJSON_GetObjectItemCaseSensitive(said, "lost");
+	if (cJSON_GetArraySize(things) > 0)
+		report_lower(report, FIDELITY_PARTIAL);
+	add_things(cJSON_GetObjectItemCaseSensitive(report, "lost"), things);
+}
+
+/* As the new line will say what it has lost. */
+void report_add_lost_files(struct cJSON *report, const struct cJSON *entries)
+{
+	AUTO(delete_tree) cJSON *list = cJSON_CreateArray();
+	const cJSON *one;
+	cJSON_ArrayForEach (one, entries) {
+		if (!*member_of(one, "lost"))
+			continue;
+		cJSON *row = cJSON_CreateObject();
+		cJSON_AddStringToObject(row, "name", member_of(one, "path"));
+		cJSON_AddStringToObject(row, "kind", "file");
+		cJSON_AddStringToObject(row, "reason", member_of(one, "lost"));
+		cJSON_AddItemToArray(list, row);
+	}
+	if (cJSON_GetArraySize(list) > 0)
+		report_lower(report, FIDELITY_PARTIAL);
+	add_things(cJSON_GetObjectItemCaseSensitive(report, "lost"), list);
+}
+
+void report_add_approximate(struct cJSON *report, const struct cJSON *things)
+{
+	add_things(cJSON_GetObjectItemCaseSensitive(report, "approximate"), things);
 }
 
 void report_note(struct cJSON *report, const char *format, ...)

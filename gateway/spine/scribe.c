@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gateway/base/json.h"
+#include "gateway/spine/branches.h"
 #include "gateway/spine/desk.h"
 #include "gateway/spine/facts.h"
 #include "gateway/spine/files.h"
@@ -413,6 +414,7 @@ void scribe_recorded(void *data, const struct history_recorded *recorded)
 	go_on(d);
 	magic_recorded(d);
 	move_look(d);
+	branches_look(d->kernels);
 	desk_release(d);
 }
 

@@ -42,6 +42,8 @@ static cJSON *dead_record(const struct kernel *k)
 	const cJSON *env = kernel_env(k);
 	if (env)
 		cJSON_AddItemToObject(record, "env", cJSON_Duplicate(env, true));
+	if (*kernel_folder(k))
+		cJSON_AddStringToObject(record, "folder", kernel_folder(k));
 	return record;
 }
 
@@ -73,7 +75,7 @@ static cJSON *row_of(struct desk *d)
 void survive_record(struct desk *d)
 {
 	struct err err;
-	AUTO(delete_tree) cJSON *row = d->ending ? NULL : row_of(d);
+	AUTO(delete_tree) cJSON *row = d->ending || d->unborn ? NULL : row_of(d);
 	AUTO(freep) char *text = row ? json_print(row, &err) : NULL;
 	char path[PATH_MAX];
 	if (!row || !row_path(d->gw, d->id, path))
@@ -198,6 +200,11 @@ static void set_dead(struct desk *d, const char *reason)
 	(void)copy_text(d->reason, sizeof d->reason, reason, strlen(reason)); /* may be cut */
 }
 
+static const char *text_of(const cJSON *row, const char *name)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, name));
+}
+
 static int take_kernel(struct desk *d, const cJSON *row, const struct kernelspec *spec,
 	bool *ret_lost, struct err *err)
 {
@@ -208,7 +215,8 @@ static int take_kernel(struct desk *d, const cJSON *row, const struct kernelspec
 	const struct kernel_start anew = {.id = d->id,
 		.owner = d->owner->name,
 		.spec = spec,
-		.env = cJSON_GetObjectItemCaseSensitive(kernel, "env")};
+		.env = cJSON_GetObjectItemCaseSensitive(kernel, "env"),
+		.folder = text_of(kernel, "folder")};
 	if (d->dead)
 		return kernel_restore_dead(d->gw->bridge, &anew, &watcher, &d->kernel, err);
 	for (int c = 0; d->live && c < CHANNEL_HB; c++)
@@ -226,11 +234,6 @@ static int take_kernel(struct desk *d, const cJSON *row, const struct kernelspec
 		return kernel_restore_dead(d->gw->bridge, &anew, &watcher, &d->kernel, err);
 	}
 	return kernel_start(d->gw->bridge, &anew, &watcher, &d->kernel, err);
-}
-
-static const char *text_of(const cJSON *row, const char *name)
-{
-	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, name));
 }
 
 static const struct owner *owner_of(const struct gateway *gw, const char *name)

@@ -52,13 +52,14 @@ def test_log_show_and_status(server, talk):
     assert "    x = 6 * 7" in first["text/plain"] and "42" in first["text/plain"]
     assert "&lt;b&gt;" in first["text/html"] and "<b>" not in first["text/html"].replace("<br>", "")
     named = re.search("node +([0-9a-f]{40})", first["text/plain"])[1]
-    assert named in drawn(c.run(f"%coppice show {named[:8]}"))["text/plain"]
+    # Whole: eight digits of it may be digits alone, which is a count.
+    assert named in drawn(c.run(f"%coppice show {named}"))["text/plain"]
     status = drawn(c.run("%coppice status"))["text/plain"]
     assert kernel_id in status and re.search("branch +main", status)
 
 
 @pytest.mark.parametrize(("line", "words"), [
-    ("%coppice shwo 4", "there is log, show, status, use, checkout, undo, release and forget"),
+    ("%coppice shwo 4", "there is log, show, status, use, checkout, undo, branch, release and forget"),
     ("%coppice show", "takes one node"),
     ("%coppice show nowhere", "nowhere"),
     ("%coppice show 99", "99"),

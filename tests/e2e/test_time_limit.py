@@ -8,6 +8,7 @@ import time
 import pytest
 
 from gateway import BOB, TOKENS, Server, within
+from test_branches import Beside
 from test_going_back import parked
 from test_history import executions, recorded
 from test_survival import again, cut, reconnected
@@ -230,3 +231,31 @@ def test_a_killed_gateway_forgets_no_deadline(server, walk):
         assert back.run(LOOK).stdout == AS_BEFORE
         nodes = executions(recorded(server, kernel_id, 3))
         assert [n["status"] for n in nodes] == ["ok", "timed_out", "ok"]
+
+
+# A process in a session of its own, no child of ours any more.
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(600)
+    os._exit(0)
+_ = os.wait()
+"""
+
+
+def test_the_other_kernel_of_its_container_goes_on(server, walk):
+    kernel_id, c = walk
+    assert c.run(DAEMON + "kept = 1").status == "ok"
+    with Beside(server, kernel_id, at="In[1]", name="limited") as other:
+        d = other.client
+        container = server.container_of(kernel_id)
+        msg_id = d.execute(CHANGES + STUBBORN["double_forks"])
+        assert c.run("print(kept)").stdout == "1\n"  # meanwhile
+        run = d.collect(msg_id, timeout=within(30))
+        assert run.reply.content["ename"] == "TimeLimitExceeded"
+        said(d, msg_id, "Gone back to In[1]")
+        assert d.run(LOOK).stdout == AS_BEFORE
+        assert c.run("print(kept)").stdout == "1\n"
+        assert server.container_of(other.id) == server.container_of(kernel_id) == container

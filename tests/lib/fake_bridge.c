@@ -21,6 +21,7 @@ struct bridge {
 	struct kernelspec spec;
 	struct fault fault;
 	bool survives, leaves, has_files;
+	unsigned places;
 };
 
 struct kernel {
@@ -34,6 +35,7 @@ struct kernel {
 	int64_t answered;
 	char answer[512];
 	char id[40];
+	char folder[160];
 	unsigned restarts, interrupts;
 	char session[32];
 	struct jmsg **sent;
@@ -46,7 +48,7 @@ struct kernel {
 		void *data;
 	} look;
 	bool has_files;
-	uint64_t place;
+	uint64_t place; /* kernels with one number are in one container */
 	char wants[4096], scans[UUID_SIZE], given[1024];
 	struct kernel_lay lay; /* under way if on_laid is set */
 	char *lays;
@@ -349,10 +351,11 @@ int kernel_start(struct bridge *b, const struct kernel_start *start,
 	k->bridge = b;
 	k->unowned = !start->id;
 	k->has_files = b->has_files;
-	k->place = 1;
 	k->lay_ended = "";
 	if (start->id)
 		(void)snprintf(k->id, sizeof k->id, "%s", start->id);
+	k->place = ++b->places;
+	(void)snprintf(k->folder, sizeof k->folder, "%s", start->folder ? start->folder : "");
 	k->watcher = *watcher;
 	k->sent = xcalloc(SENT_MAX, sizeof(struct jmsg *));
 	(void)snprintf(k->session, sizeof k->session, "kernel-1");
@@ -447,6 +450,32 @@ int kernel_restore_dead(struct bridge *b, const struct kernel_start *start,
 	if (rc == 0)
 		(*ret)->state = KERNEL_DEAD;
 	return rc;
+}
+
+int kernel_beside(struct kernel *of, const struct kernel_start *start,
+	const struct kernel_watcher *watcher, struct kernel **ret, struct err *err)
+{
+	unsigned n = 0;
+	LIST_EACH (at, &of->bridge->kernels)
+		n += CONTAINER_OF(at, struct kernel, link)->place == of->place ? 1 : 0;
+	if (n >= BESIDE_MAX)
+		return err_set(err, E_CAPACITY, "%u branches live in this container already", n);
+	int rc = kernel_start(of->bridge, start, watcher, ret, err);
+	if (rc != 0)
+		return rc;
+	(*ret)->place = of->place;
+	(*ret)->state = KERNEL_DEAD;
+	return 0;
+}
+
+bool kernel_is_beside(const struct kernel *k, const struct kernel *other)
+{
+	return k->place == other->place;
+}
+
+const char *kernel_folder(const struct kernel *k)
+{
+	return k->folder;
 }
 
 bool kernel_leave(struct kernel *k)

@@ -36,7 +36,7 @@ const char *fake_kernel_scans(const struct kernel *k)
 
 void fake_kernel_moves_house(struct kernel *k)
 {
-	k->place++;
+	k->place = ++k->bridge->places;
 }
 
 bool kernel_has_files(const struct kernel *k)

@@ -19,6 +19,7 @@ struct fake_slot {
 	struct slot slot;
 	struct fake_engine *engine;
 	unsigned line;
+	char name[24];
 	bool removed;
 };
 
@@ -34,6 +35,8 @@ bool fake_engine_step(struct fake_engine *e)
 	any = script_step(e->second) || any;
 	if (e->kernel && e->kernel->wants_exit)
 		fake_engine_exit(e, &(struct line_exit){.known = true});
+	if (e->second && e->second->wants_exit)
+		fake_engine_exit_second(e, &(struct line_exit){.known = true});
 	return any;
 }
 
@@ -186,6 +189,7 @@ static int fake_launch(struct engine *engine, const struct kernelspec *spec, con
 		return E_ENGINE;
 	s = slot_new(e, watcher);
 	e->launched++;
+	snprintf(s->name, sizeof(s->name), "fake-%u", e->launched);
 	if (!e->hangs_launch)
 		say(s, SAY_WARM);
 	*ret = &s->slot;
@@ -196,8 +200,30 @@ static void note_start(struct fake_engine *e, const struct line_start *start)
 {
 	AUTO(freep) char *env = start->env ? cJSON_PrintUnformatted(start->env) : NULL;
 
+	snprintf(e->folder, sizeof(e->folder), "%s", start->folder ? start->folder : "");
 	snprintf(e->kernel_id, sizeof(e->kernel_id), "%s", start->kernel_id);
 	snprintf(e->kernel_env, sizeof(e->kernel_env), "%s", env ? env : "");
+}
+
+/* Beside the one that lives, or in its place. */
+static void add_line(struct fake_slot *s, const struct line_start *start)
+{
+	struct fake_engine *e = s->engine;
+	struct script_kernel *k = script_new(e, start->line, start->key);
+
+	if (!e->hangs_start) {
+		struct word *w = say(s, SAY_STARTED);
+
+		w->line = start->line;
+		w->endpoints = k->endpoints;
+	}
+	if (e->kernel) {
+		assert(!e->second);
+		e->second = k;
+	} else {
+		e->kernel = k;
+		s->line = start->line;
+	}
 }
 
 static int fake_start(struct slot *slot, const struct line_start *start, struct err *err)
@@ -207,13 +233,9 @@ static int fake_start(struct slot *slot, const struct line_start *start, struct 
 
 	if (faulty(e, err))
 		return E_ENGINE;
-	s->line = start->line;
 	e->started++;
 	note_start(e, start);
-	script_free(e->kernel);
-	e->kernel = script_new(e, start->line, start->key);
-	if (!e->hangs_start)
-		say(s, SAY_STARTED)->endpoints = e->kernel->endpoints;
+	add_line(s, start);
 	return 0;
 }
 
@@ -263,8 +285,7 @@ static struct cJSON *fake_slot_row(const struct slot *slot)
 {
 	cJSON *row = cJSON_CreateObject();
 
-	(void)slot;
-	cJSON_AddStringToObject(row, "slot", "fake");
+	cJSON_AddStringToObject(row, "slot", CONTAINER_OF(slot, struct fake_slot, slot)->name);
 	return row;
 }
 
@@ -279,8 +300,28 @@ static void fake_leave(struct slot *slot)
 	free(s);
 }
 
+static struct script_kernel *script_of(struct fake_engine *e, unsigned line)
+{
+	if (e->kernel && e->kernel->line == line)
+		return e->kernel;
+	return e->second && e->second->line == line ? e->second : NULL;
+}
+
+static void say_line(struct fake_slot *s, unsigned line)
+{
+	struct fake_engine *e = s->engine;
+	const struct script_kernel *k = e->left == LEFT_EXITED ? NULL : script_of(e, line);
+	struct word *w = say(s, k ? SAY_STARTED : SAY_EXIT);
+
+	w->line = line;
+	if (k)
+		w->endpoints = k->endpoints;
+	else
+		w->exit = (struct line_exit){.known = true, .code = 3};
+}
+
 /* What docker_adopt.c tells in each case. */
-static void say_found(struct fake_slot *s)
+static void say_found(struct fake_slot *s, unsigned line)
 {
 	struct fake_engine *e = s->engine;
 
@@ -289,10 +330,9 @@ static void say_found(struct fake_slot *s)
 		return;
 	}
 	say(s, SAY_WARM);
-	if (e->left == LEFT_EXITED || !e->kernel)
-		fake_engine_exit(e, &(struct line_exit){.known = true, .code = 3});
-	else
-		say(s, SAY_STARTED)->endpoints = e->kernel->endpoints;
+	say_line(s, line);
+	if (e->left == LEFT_EXITED)
+		script_free(TAKE(e->kernel));
 }
 
 static int fake_adopt(struct engine *engine, const struct kernelspec *spec,
@@ -309,14 +349,27 @@ static int fake_adopt(struct engine *engine, const struct kernelspec *spec,
 		return err_set(err, E_NOT_FOUND, "its folder is gone");
 	assert(cJSON_IsObject(adopt->row));
 	s = slot_new(e, watcher);
-	s->line = adopt->line;
+	s->line = e->kernel ? e->kernel->line : adopt->line;
 	(void)snprintf(e->lay, sizeof(e->lay), "%s", adopt->lay); /* fits */
+	snprintf(s->name, sizeof(s->name), "%s",
+		cJSON_GetStringValue(cJSON_GetObjectItem(adopt->row, "slot")));
 	e->adopted++;
 	if (adopt->line > 0)
-		say_found(s);
+		say_found(s, adopt->line);
 	else
 		say(s, SAY_WARM);
 	*ret = &s->slot;
+	return 0;
+}
+
+static int fake_adopt_line(struct slot *slot, const struct slot_adopt *adopt, struct err *err)
+{
+	struct fake_engine *e = engine_of(slot);
+
+	if (faulty(e, err))
+		return E_ENGINE;
+	e->adopted++;
+	say_line(CONTAINER_OF(slot, struct fake_slot, slot), adopt->line);
 	return 0;
 }
 
@@ -325,7 +378,7 @@ static int fake_replay(
 {
 	struct fake_engine *e = engine_of(slot);
 
-	assert(line == e->slot->line);
+	assert(script_of(e, line));
 	if (faulty(e, err))
 		return E_ENGINE;
 	if (e->keeps_nothing)
@@ -370,6 +423,13 @@ void fake_engine_kept_end(struct fake_engine *e, int64_t lost)
 	w->on_kept_end(w->data, e->slot->line, lost);
 }
 
+void fake_engine_kept_end_of(struct fake_engine *e, unsigned line, int64_t lost)
+{
+	const struct slot_watcher *w = &e->slot->slot.watcher;
+
+	w->on_kept_end(w->data, line, lost);
+}
+
 static int fake_can_hand_over(struct slot *slot, struct err *err)
 {
 	return engine_of(slot)->no_pool ? err_set(err, E_UNAVAILABLE, "an older image") : 0;
@@ -388,79 +448,7 @@ static int fake_hand_over(struct slot *slot, const struct line_start *start, str
 	return 0;
 }
 
-static int fake_revive(
-	struct slot *slot, const struct line_start *start, int64_t park, struct err *err)
-{
-	struct fake_engine *e = engine_of(slot);
-	struct fake_slot *s = CONTAINER_OF(slot, struct fake_slot, slot);
-	struct script_kernel *k;
-
-	if (faulty(e, err))
-		return E_ENGINE;
-	e->revived++;
-	e->park = park;
-	note_start(e, start);
-	k = script_new(e, start->line, start->key);
-	if (!e->hangs_start) {
-		struct word *w = say(s, SAY_STARTED);
-
-		w->line = start->line;
-		w->endpoints = k->endpoints;
-	}
-	if (e->kernel) {
-		e->second = k;
-	} else {
-		e->kernel = k;
-		s->line = start->line;
-	}
-	return 0;
-}
-
-static int fake_look(struct slot *slot, unsigned line,
-	void (*cb)(void *data, const struct err *left), void *data, struct err *err)
-{
-	struct fake_engine *e = engine_of(slot);
-	struct word *w;
-
-	(void)line;
-	e->looks++;
-	if (faulty(e, err))
-		return E_ENGINE;
-	if (e->hangs_look)
-		return 0;
-	w = say(CONTAINER_OF(slot, struct fake_slot, slot), SAY_LOOKED);
-	w->looked = cb;
-	w->data = data;
-	return 0;
-}
-
-static void fake_release(struct slot *slot, int64_t park)
-{
-	engine_of(slot)->released = park;
-}
-
-void fake_engine_parks(struct fake_engine *e, int64_t park, const char *msg_id, const char *text)
-{
-	const struct slot_watcher *w = &e->slot->slot.watcher;
-	const struct slot_parked parked = {
-		.park = park, .msg_id = msg_id, .text = {(const uint8_t *)text, strlen(text)}};
-
-	w->on_parked(w->data, &parked);
-}
-
-void fake_engine_unparks(struct fake_engine *e, int64_t park)
-{
-	const struct slot_watcher *w = &e->slot->slot.watcher;
-
-	w->on_unparked(w->data, park, "thinned");
-}
-
-void fake_engine_says_revived(struct fake_engine *e, unsigned line, const char *text)
-{
-	const struct slot_watcher *w = &e->slot->slot.watcher;
-
-	w->on_revived(w->data, line, (struct bytes){(const uint8_t *)text, strlen(text)});
-}
+#include "tests/lib/fake_engine_parks.h"
 
 #include "tests/lib/fake_engine_files.h"
 
@@ -527,6 +515,7 @@ static const struct engine_ops fake_ops = {
 	.kill_line = fake_kill_line,
 	.remove = fake_remove,
 	.adopt = fake_adopt,
+	.adopt_line = fake_adopt_line,
 	.slot_row = fake_slot_row,
 	.leave = fake_leave,
 	.replay = fake_replay,
@@ -536,6 +525,8 @@ static const struct engine_ops fake_ops = {
 	.look = fake_look,
 	.release = fake_release,
 	.files = &fake_files_ops,
+	.can_branch = fake_can_branch,
+	.drop_folder = fake_drop_folder,
 	.limit = fake_limit,
 	.sweep = fake_sweep,
 	.report = fake_report,

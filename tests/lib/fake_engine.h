@@ -52,9 +52,9 @@ struct fake_engine {
 	struct list words;	      /* that it is about to say */
 	struct fake_slot *slot;	      /* the last that was launched and not removed */
 	struct script_kernel *kernel; /* of the last line, NULL once it ended */
-	struct script_kernel *second; /* begun from a park beside it; follows it as it ends */
+	struct script_kernel *second; /* a line beside it; follows it as it ends */
 	bool hangs_launch, hangs_start, hangs_kill, tells_nothing;
-	bool no_pool, hangs_hand_over;
+	bool no_pool, hangs_hand_over, no_branches;
 	enum left left;
 	bool has_files;
 	char lay[64];	    /* as slot_adopt had it */
@@ -73,6 +73,9 @@ struct fake_engine {
 	/* As the last line was started or handed over. */
 	char kernel_id[40];
 	char kernel_env[256];
+	char folder[64];
+	char dropped[64];     /* of the last drop_folder */
+	const char *parks_of; /* id of the kernel whose the next parks are; NULL: not said */
 	char after[CHANNEL_HB][JMSG_ID_MAX]; /* as the last replay was asked for */
 	unsigned serial;
 };
@@ -103,6 +106,7 @@ void fake_engine_lose_slot(struct fake_engine *e);
 void fake_engine_keeps(struct fake_engine *e, enum channel channel, const struct jmsg *m);
 void fake_engine_keeps_raw(struct fake_engine *e, enum channel channel, struct bytes all);
 void fake_engine_kept_end(struct fake_engine *e, int64_t lost);
+void fake_engine_kept_end_of(struct fake_engine *e, unsigned line, int64_t lost);
 
 /* ---- fake_script.c ---- */
 

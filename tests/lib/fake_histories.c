@@ -13,7 +13,7 @@ struct histories {
 	void *data[RUNS_MAX];
 	size_t n, answered;
 	struct history_question asked;
-	char node[64], at[64], parked[512];
+	char node[64], at[64], name[64], parked[512];
 	void (*on_answer)(void *data, int status, struct bytes json, const struct err *err);
 	void *asker;
 	char forgets[64]; /* the node */
@@ -217,11 +217,24 @@ void history_ask(struct histories *h, const struct history_question *question,
 	(void)snprintf(h->node, sizeof h->node, "%s", question->node ? question->node : "");
 	(void)snprintf(h->at, sizeof h->at, "%s", question->at ? question->at : "");
 	(void)snprintf(h->parked, sizeof h->parked, "%s", question->parked ? question->parked : "");
+	(void)snprintf(h->name, sizeof h->name, "%s", question->name ? question->name : "");
+	h->asked.name = h->name;
 	h->asked.node = h->node;
 	h->asked.at = h->at;
 	h->asked.parked = h->parked;
 	h->on_answer = cb;
 	h->asker = data;
+}
+
+bool fake_histories_refuse(struct histories *h, int code)
+{
+	void (*cb)(void *data, int status, struct bytes bytes, const struct err *err) =
+		TAKE(h->on_answer);
+	struct err err;
+	err_set(&err, code, "it is refused");
+	if (cb)
+		cb(h->asker, code, (struct bytes){0}, &err);
+	return cb != NULL;
 }
 
 bool fake_histories_tell(struct histories *h, const char *json)

@@ -19,6 +19,7 @@ void fake_histories_free(struct histories *h);
 void fake_histories_answer(struct histories *h, int status);
 /* Answers the last question, with NULL as not found. False: there is none that waits. */
 bool fake_histories_tell(struct histories *h, const char *json);
+bool fake_histories_refuse(struct histories *h, int code);
 const struct history_question *fake_histories_asked(const struct histories *h);
 /* The node that is to be forgotten, NULL if none is. It is found, as a run of that kernel. */
 const char *fake_histories_forgets(const struct histories *h);

@@ -93,6 +93,7 @@ static inline const char *way_to(const struct fixture *fx, const char *msg_id)
 	static _Thread_local char text[2048];
 	(void)snprintf(text, sizeof text,
 		"{\"history\":\"h\",\"head\":\"%s\",\"state_version\":3,\"branch\":\"main.2\","
+		"\"fresh\":\"main.2\","
 		"\"goes_on\":false,\"node\":{\"id\":\"" NODE
 		"\",\"kind\":\"execution\",\"kernel_id\":\"%s\",\"msg_id\":\"%s\","
 		"\"execution_count\":2,\"summary\":\"x = 1\"},"

@@ -11,6 +11,7 @@ static struct config some_config(const char *mount)
 	struct config c = {0};
 	c.memory = 1 << 30;
 	c.work_size = 512 << 20;
+	c.branches_size = 64 << 20;
 	c.work_inodes = 1000;
 	c.tmp_size = 128 << 20;
 	c.pids = 152;
@@ -90,7 +91,7 @@ TEST(docker_create, sets_the_limits)
 {
 	const struct config config = some_config("");
 	cJSON *body = make_body(&config, NULL, NULL);
-	double memory = (double)((1 << 30) + (512 << 20));
+	double memory = (double)((1 << 30) + (512 << 20) + (64 << 20));
 
 	assert_true(at(body, "Memory")->valuedouble >= memory);
 	assert_true(at(body, "Memory")->valuedouble <= memory);
@@ -101,6 +102,9 @@ TEST(docker_create, sets_the_limits)
 	assert_non_null(
 		strstr(cJSON_GetObjectItemCaseSensitive(at(body, "Tmpfs"), "/work")->valuestring,
 			"size=536870912,nr_inodes=1000,uid=1000,gid=1000,mode=0700"));
+	assert_non_null(strstr(
+		cJSON_GetObjectItemCaseSensitive(at(body, "Tmpfs"), "/branches")->valuestring,
+		"size=67108864,nr_inodes=1000,uid=1000,gid=1000,mode=0700"));
 	assert_non_null(
 		strstr(cJSON_GetObjectItemCaseSensitive(at(body, "Tmpfs"), "/dev/shm")->valuestring,
 			"nr_inodes=1000,mode=1777"));
@@ -182,6 +186,8 @@ TEST(docker_create, foreign_kernels_get_a_command_and_a_small_tmpfs)
 	const cJSON *volume = cJSON_GetArrayItem(at(body, "Mounts"), 1);
 	assert_text(volume, "Target", "/run/kernel");
 	assert_text(volume, "Type", "volume");
+	assert_null(cJSON_GetObjectItemCaseSensitive(at(body, "Tmpfs"), "/branches"));
+	assert_true(at(body, "Memory")->valuedouble <= (double)((1 << 30) + (512 << 20)));
 	cJSON_Delete(body);
 	cJSON_Delete(argv);
 	cJSON_Delete(env);

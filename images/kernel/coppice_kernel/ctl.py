@@ -13,7 +13,7 @@ TABLE = {
     "hello": (
         UP,
         "version:int pid:int image:text? python:text? ipykernel:text? lines:list? "
-        "hands_over:bool? parks:bool? files:bool?",
+        "hands_over:bool? parks:bool? files:bool? branches:bool?",
         0,
     ),
     "welcome": (DOWN, "version:int reports:bool? parks_max:int? files:bool? lays_kept:list?", 0),
@@ -33,7 +33,7 @@ TABLE = {
     "report": (UP, "line:int msg_id:text data:text", 0),
     "ask": (UP, "line:int id:int what:text about:text", 0),
     "answer": (DOWN, "line:int id:int status:text offset:int size:int data:text", 0),
-    "parked": (UP, "line:int msg_id:text park:int pid:int data:text", 0),
+    "parked": (UP, "line:int msg_id:text park:int pid:int data:text kernel:text?", 0),
     "not_parked": (UP, "line:int msg_id:text reason:text", 0),
     "unparked": (UP, "park:int reason:text", 0),
     "release": (DOWN, "park:int", 0),
@@ -43,6 +43,7 @@ TABLE = {
         5,
     ),
     "revived": (UP, "line:int data:text", 0),
+    "drop_folder": (DOWN, "folder:text", 0),
     "files": (UP, "line:int msg_id:text offset:int size:int data:text", 0),
     "want": (DOWN, "line:int msg_id:text names:list last:bool", 0),
     "content": (UP, "name:text offset:int size:int data:text", 0),

@@ -147,9 +147,9 @@ class Table:
         locked = [f for f in self.files if f.locked and _is_still(f.fd, f.identity)]
         self._left = [found for found in map(_reopen, locked) if found]
 
-    def reopen(self, by_name=lambda f: False):
+    def reopen(self, by_name=lambda f: False, is_theirs=lambda f: False):
         """In the revived kernel: offsets of its own, as they were. `by_name(f)` may put another file in its
-        place. Returns what did not come back."""
+        place; one that `is_theirs(f)` is not used else. Returns what did not come back."""
         lost, opened = self._left, set()
         for f in self.files:
             if not _is_still(f.fd, f.identity):
@@ -160,7 +160,8 @@ class Table:
                 os.dup2(first, f.fd, inheritable=os.get_inheritable(f.fd))
                 continue
             opened.add(f.fd)
-            lost.append(None if by_name(f) else _reopen(f))
+            if not by_name(f):
+                lost.append(_lead_nowhere(f) if is_theirs(f) else _reopen(f))
         return [found for found in lost if found]
 
 
@@ -232,6 +233,15 @@ def _moves_with(one, other):
             os.lseek(one.fd, one.offset, os.SEEK_SET)
     except OSError:
         return False  # it cannot be moved
+
+
+def _lead_nowhere(f):
+    """Reads its end, writes break: what a branch writes never goes to the other line's file."""
+    end, other = socket.socketpair()
+    other.close()
+    os.dup2(end.fileno(), f.fd, inheritable=os.get_inheritable(f.fd))
+    end.close()
+    return loss(f.path, "file", "is the other line's, and not in this one's folder")
 
 
 def _reopen(f):

@@ -195,6 +195,10 @@ class Filing:
     def forget_line(self, number):
         self._handed.pop(number, None)
 
+    def forget_folder(self, folder):
+        """It is gone: one of that name is told whole."""
+        self._ledgers.pop(folder, None)
+
     def is_laid(self, folder):
         """Another state lies there that does not count yet."""
         return any(lay.is_ready and lay.ledger.folder == folder for lay in self._lays.values())

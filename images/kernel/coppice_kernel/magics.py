@@ -1,4 +1,4 @@
-"""`%coppice log`, `show`, `status`, `use`, `checkout`, `undo`, `release`, `forget`: the kernel's history.
+"""`%coppice log`, `show`, `status`, `use`, `checkout`, `undo`, `branch`, `release`, `forget`: the history.
 
 What is asked goes over the outbox's link to the supervisor and over `ctl` to the gateway, which
 answers about this kernel's own history alone. What comes is drawn as text and as HTML. Going back
@@ -24,6 +24,9 @@ USAGE = """%coppice log          the executions of this history, newest first
 %coppice use NAME     go on in the history of that name or id from the next cell on
 %coppice checkout N   go back: memory as it was after that execution, named as for show
 %coppice undo         go back to where the kernel stood before the last cell
+%coppice branch N NAME
+                      a branch begins there as a kernel of its own, and this one goes on; without
+                      N it begins where this kernel stands, without NAME it is main.2, main.3 ...
 %coppice release      keep no state of before: nothing that was parked until now can be gone back to
 %coppice forget N     take what that execution said out of the history, for good"""
 
@@ -34,6 +37,7 @@ VERBS = {  # what each is given, as a sentence says it; None: nothing
     "use": "one history, as in `%coppice use walk`",
     "checkout": "one node, as in `%coppice checkout 4`",
     "undo": None,
+    "branch": "a node and a name at most, as in `%coppice branch 4 other`",
     "release": None,
     "forget": "one node, as in `%coppice forget 4`",
 }
@@ -58,9 +62,9 @@ class Magics:
         verb, rest = words[0], words[1:]
         if verb not in VERBS:
             raise UsageError(
-                f"%coppice {verb}: there is log, show, status, use, checkout, undo, "
+                f"%coppice {verb}: there is log, show, status, use, checkout, undo, branch, "
                 "release and forget")
-        if len(rest) != (VERBS[verb] is not None):
+        if len(rest) > 2 if verb == "branch" else len(rest) != (VERBS[verb] is not None):
             raise UsageError(f"%coppice {verb}: takes {VERBS[verb] or 'nothing more'}")
         getattr(self, verb)(*rest)
 
@@ -89,6 +93,11 @@ class Magics:
     def undo(self):
         print(_goes_to(self.answer("undo")))
 
+    def branch(self, node="", name=""):
+        if any(" " in word for word in (node, name)):
+            raise UsageError("%coppice branch: neither a node nor a branch has spaces in its name")
+        print(_branches(self.answer("branch", f"{_node(node)} {name}" if name else _node(node))))
+
     def release(self):
         n = self.answer("release")["released"]
         print(f"Released: {n} parked state{'' if n == 1 else 's'} of this kernel. Its history stays.")
@@ -106,6 +115,18 @@ def _goes_to(way):
     count = node["execution_count"]
     called = f"In[{count}], " if count is not None else ""
     return f"Once this cell has ended the kernel goes back to {called}node {node['id'][:8]}."
+
+
+def _things(list_of):
+    return [f"  {one['name']} ({one['kind']}): {one['reason']}" for one in list_of]
+
+
+def _branches(begun):
+    report = begun["report"]
+    told = [f"Branch {begun['name']} begins at node {begun['node'][:8]}, as kernel {begun['kernel']['id']}. "
+            "This kernel goes on as it is."]
+    told += [*_things(report["lost"]), *_things(report["approximate"])]
+    return "\n".join(told + [f"  {note}" for note in report["notes"]])
 
 
 def draw(as_text, as_html, found):
@@ -137,11 +158,24 @@ def _log_line(node):
     return f"{line}  [comes back: {back}]" if back else line
 
 
+def _stand(branch):
+    """Where a branch stands, who goes on there, and how much of its state could be gone back to."""
+    return (branch["name"], branch["node"][:8], branch["kernel_id"] or "", _comes_back(branch))
+
+
+def _branches_of(found):
+    rows = [_stand(b) for b in found.get("branches", ())]
+    return rows if len(rows) > 1 else []
+
+
 def log_text(found):
     lines = [f"History {found['name']}"]
     lines += [_log_line(n) for n in found["nodes"]]
     if found["next"]:
         lines.append("... and older ones")
+    for name, node, kernel, back in _branches_of(found):
+        line = f"Branch {name} is at {node}" + (f", kernel {kernel}" if kernel else "")
+        lines.append(f"{line}  [comes back: {back}]" if back else line)
     return "\n".join(lines)
 
 
@@ -180,7 +214,10 @@ def log_html(found):
     ]
     more = "<p>... and older ones</p>" if found["next"] else ""
     head = ("In", "status", "code", "took", "started (UTC)", "branch", "comes back", "node")
-    return f"<p>History <b>{html.escape(found['name'])}</b></p>{_table(rows, head, code=2)}{more}"
+    made = f"<p>History <b>{html.escape(found['name'])}</b></p>{_table(rows, head, code=2)}{more}"
+    if branches := _branches_of(found):
+        made += _table(branches, ("branch", "is at", "kernel", "comes back"))
+    return made
 
 
 def _joined(value):

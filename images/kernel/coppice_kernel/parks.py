@@ -60,20 +60,20 @@ def _can_be_told(message):
     """In one packet, with whatever numbers."""
     fields = {k: message[k] for k in ("msg_id", "data")}
     try:
-        ctl.encode("parked", line=1 << 31, park=1 << 31, pid=1 << 31, **fields)
+        ctl.encode("parked", line=1 << 31, park=1 << 31, pid=1 << 31, kernel="k" * 64, **fields)
     except ctl.Malformed:
         return False
     return len(message["msg_id"]) <= MSG_ID_MAX
 
 
 class Park:
-    def __init__(self, seat, line, msg_id, data, folder):
+    def __init__(self, seat, child, message):
         self.seat = seat
-        self.line = line
-        self.folder = folder  # that the kernel works in
-        self.msg_id = msg_id
-        self.data = data
-        self.seconds = seconds_of(data)
+        self.line = child.number
+        self.kernel = child.kernel  # whose line it was: the gateway has several here
+        self.folder = child.folder  # that the kernel works in
+        self.msg_id, self.data = message["msg_id"], message["data"]
+        self.seconds = seconds_of(self.data)
         self.number = 0  # until it is taken
         self.pid = 0
         self.start = None
@@ -117,7 +117,8 @@ class Parks:
 
     # ---- taking ----
 
-    def offer(self, line, message, fd, folder):
+    def offer(self, child, message, fd):
+        line = child.number
         try:
             seat = socket.socket(fileno=fd)
         except OSError:
@@ -129,7 +130,7 @@ class Parks:
             return
         seat.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self.withdraw(line)
-        self.offered[line] = Park(seat, line, message["msg_id"], message["data"], folder)
+        self.offered[line] = Park(seat, child, message)
         self.poll.register(seat, 1)
 
     def withdraw(self, line, reason=None):
@@ -196,7 +197,7 @@ class Parks:
 
     def tell_of(self, park):
         self.tell("parked", line=park.line, msg_id=park.msg_id, park=park.number, pid=park.pid,
-                  data=park.data)
+                  data=park.data, kernel=park.kernel)
 
     def tell_all(self):
         for park in self.living.values():

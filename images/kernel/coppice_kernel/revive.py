@@ -33,8 +33,6 @@ def rebuild(old, state, order, fds):
 def _rebuild(old, state, order, fds):
     place = reopen.Place(old.folder, order["cwd"] or old.folder)
     lost = state.lost + _take_files(state, order, place)
-    if place.now != place.was:
-        lost += losses.of_folder(old.kernel.shell.user_ns, place.was)
     replaced = _let_go_of_streams(old)
     exits.forget()
     _forget_hooks(old)
@@ -56,18 +54,22 @@ def _rebuild(old, state, order, fds):
         "folder": folder.digest(app.folder),
         "lost": lost,
     }
-    _settle(order, place.of(state.cwd) if place.now != place.was else None)
+    if place.now != place.was:  # a branch beside
+        found["paths"] = losses.of_folder(app.kernel.shell.user_ns, place.was)
+    _settle(order, place.of(state.cwd))
     app.delivery.tell("revived", data=park.packed(found))
     return app
 
 
 def _take_files(state, order, place):
     """What was open in the folder, of the state that was laid down there; else as it was."""
-    if not order["laid"]:
+    beside = place.now != place.was
+    if not order["laid"] and not beside:
         return state.table.reopen()
-    if place.now == place.was:
+    if not beside:
         _enter(state.cwd)  # the folder of that name may be another one now
-    lost = state.table.reopen(lambda f: reopen.by_name(f, place))
+    lost = state.table.reopen(lambda f: reopen.by_name(f, place),
+                              lambda f: beside and place.of(f.path) is not None)
     return lost + reopen.map_again(state.maps, place)
 
 

@@ -12,7 +12,9 @@ import sys
 import time
 from collections import deque
 
-from coppice_kernel import ctl, filing, kill, line, oom, parks, preimport, probe, process, start
+from coppice_kernel import (
+    branch_folder, ctl, filing, kill, line, oom, parks, preimport, probe, process, start,
+)
 from coppice_kernel.outlet import Outlet
 
 SOCKET = "/run/coppice/ctl"
@@ -93,6 +95,7 @@ class Supervisor:
             hands_over=True,
             parks=True,
             files=True,
+            branches=True,
         )
 
     def disconnect(self):
@@ -173,6 +176,7 @@ class Supervisor:
                 "replay": self.on_replay,
                 "answer": lambda m: self.on_answer(m, packet),
                 "hand_over": lambda m: self.on_hand_over(m, packet),
+                "drop_folder": self.on_drop_folder,
                 **self.filing.verbs,
             }.get(message["type"])
             if verb:
@@ -216,6 +220,7 @@ class Supervisor:
             self.tell("start_failed", line=number, reason="five endpoints are needed")
             return
         try:
+            branch_folder.make(message["cwd"])
             pid, link, outbox = start.start(message, fds)
         except OSError as e:
             self.tell("start_failed", line=number, reason=f"cannot fork: {e.strerror}")
@@ -244,6 +249,7 @@ class Supervisor:
         folder = message["cwd"] or park.folder
         ends = [*line.open_link(), *line.open_link()]
         try:
+            branch_folder.make(message["cwd"])
             ends[0].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # who is the line's process
             order = {**message, "laid": self.filing.is_laid(folder)}
             self.parks.revive(park, order, fds, (ends[1].fileno(), ends[3].fileno()))
@@ -394,6 +400,10 @@ class Supervisor:
         else:
             self.nobody_to_ask(message["line"])
 
+    def on_drop_folder(self, message):
+        branch_folder.drop(message["folder"])
+        self.filing.forget_folder(message["folder"])
+
     def on_hand_over(self, message, packet):
         """Unanswered if there is nobody: the line's end is told by itself."""
         child = self.lines.get(message["line"])
@@ -422,7 +432,7 @@ class Supervisor:
             return
         if child.outlet.offer:
             (message, seat), child.outlet.offer = child.outlet.offer, None
-            self.parks.offer(child.number, message, seat, child.folder)
+            self.parks.offer(child, message, seat)
         if child.outlet.files:
             (message, carrier), child.outlet.files = child.outlet.files, None
             self.filing.on_handed(child, message, carrier)

@@ -178,6 +178,35 @@ static bool has_file(const struct fixture *fx, const char *name)
 	return access(path, F_OK) == 0;
 }
 
+/* Two kernels: what each kept is put together for itself, and each is known to live or not. */
+TEST(docker_adopt, two_lines_of_one_slot)
+{
+	struct fixture fx;
+	setup(&fx);
+	make_file(&fx, "shell-1");
+	make_file(&fx, "shell-3");
+	make_file(&fx, "shell-4");
+	assert_int_equal(adopt(&fx, NAME, getpid(), NULL), 0);
+	const struct slot_adopt other = {.line = 3, .key = "key", .lay = ""};
+	assert_int_equal(fx.engine->ops->adopt_line(fx.slot, &other, NULL), 0);
+	struct err err;
+	assert_int_equal(fx.engine->ops->adopt_line(fx.slot, &other, &err), E_INVALID);
+	come_back(&fx, HELLO "\"1:77:k\"]}");
+	assert_int_equal(fx.started, 1);
+	assert_int_equal(fx.line, 1);
+	assert_true(has_file(&fx, "shell-1") && has_file(&fx, "shell-3"));
+	assert_false(has_file(&fx, "shell-4"));
+	assert_int_equal(fx.engine->ops->adopt_line(fx.slot, &other, &err), E_INVALID);
+	/* The other one ended, and nobody says how. */
+	fake_clock_advance(fx.clock, 999);
+	assert_int_equal(fx.exits, 0);
+	fake_clock_advance(fx.clock, 1);
+	assert_int_equal(fx.exits, 1);
+	assert_int_equal(fx.line, 3);
+	assert_false(has_file(&fx, "shell-3"));
+	teardown(&fx);
+}
+
 /* An earlier gateway had begun line 2 and did not come to write it down. */
 TEST(docker_adopt, what_the_row_does_not_know_is_ended)
 {
@@ -188,10 +217,10 @@ TEST(docker_adopt, what_the_row_does_not_know_is_ended)
 	make_file(&fx, "shell-2");
 	make_file(&fx, "shell-21");
 	assert_int_equal(adopt(&fx, NAME, getpid(), NULL), 0);
-	assert_true(has_file(&fx, "shell-1"));
-	assert_false(has_file(&fx, "shell-2") || has_file(&fx, "shell-21"));
 	come_back(&fx, HELLO "\"1:77:k\",\"2:80:k\"]}");
 	cJSON *kill = hear(&fx, "kill");
+	assert_true(has_file(&fx, "shell-1"));
+	assert_false(has_file(&fx, "shell-2") || has_file(&fx, "shell-21"));
 	assert_int_equal(cJSON_GetObjectItem(kill, "line")->valueint, 2);
 	cJSON_Delete(kill);
 	assert_int_equal(fx.started, 1);
@@ -306,6 +335,7 @@ RUN(TEST_ROW(docker_adopt, its_line_lives), TEST_ROW(docker_adopt, says_which_la
 	TEST_ROW(docker_adopt, it_exited_and_tells),
 	TEST_ROW(docker_adopt, it_exited_and_nobody_tells),
 	TEST_ROW(docker_adopt, another_line_is_begun_first),
+	TEST_ROW(docker_adopt, two_lines_of_one_slot),
 	TEST_ROW(docker_adopt, what_the_row_does_not_know_is_ended),
 	TEST_ROW(docker_adopt, it_gives_back_what_it_kept),
 	TEST_ROW(docker_adopt, pieces_that_do_not_fit_are_refused),

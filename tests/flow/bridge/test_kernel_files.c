@@ -98,16 +98,23 @@ TEST(kernel_files, what_is_told_and_asked)
 	fake_engine_files(h.fx.engine, 1, "m", "{}");
 	assert_string_equal(h.text, "m {}");
 	/* A line that has ended changed the same folder. */
-	fake_engine_files(h.fx.engine, 7, "n", "{}");
+	h.fx.ready = 0;
+	kernel_restart(h.fx.kernel, note_answer, &h.fx);
+	fixture_run(&h.fx, is_ready);
+	fake_engine_files(h.fx.engine, 1, "n", "{}");
 	assert_int_equal(h.files, 2);
+	/* Of one that was nobody's nothing is wanted, and who told it need not wait. */
+	fake_engine_files(h.fx.engine, 7, "o", "{}");
+	assert_int_equal(h.files, 2);
+	assert_string_equal(h.fx.engine->said, "want 7 o 0 - 1");
 	assert_int_equal(kernel_want(h.fx.kernel, &want, NULL), 0);
-	assert_string_equal(h.fx.engine->said, "want 1 m 1 aa 1");
+	assert_string_equal(h.fx.engine->said, "want 2 m 1 aa 1");
 	fake_engine_content(h.fx.engine, "aa", "text");
 	assert_string_equal(h.text, "aa text");
 	fake_engine_content(h.fx.engine, "bb", NULL);
 	assert_int_equal(h.contents, 2);
 	assert_int_equal(kernel_scan(h.fx.kernel, "s", NULL), 0);
-	assert_string_equal(h.fx.engine->said, "scan 1 s");
+	assert_string_equal(h.fx.engine->said, "scan 2 s");
 	fixture_close(&h.fx);
 }
 

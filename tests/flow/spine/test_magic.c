@@ -123,7 +123,7 @@ TEST(magic, what_is_none)
 	char longest[1000];
 	memset(longest, 'x', sizeof longest);
 	longest[sizeof longest - 1] = '\0';
-	fake_kernel_ask(fx->kernel, 1, "branch", "HEAD");
+	fake_kernel_ask(fx->kernel, 1, "rebase", "HEAD");
 	assert_answer(fx, 1, "invalid");
 	fake_kernel_ask(fx->kernel, 7, "checkout", ""); /* likewise */
 	assert_answer(fx, 7, "invalid");

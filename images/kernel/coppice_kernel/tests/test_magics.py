@@ -24,6 +24,9 @@ ROOT = {"id": "b" * 40, "kind": "root", "parent": None, "branches": [], "executi
         "variables": [], "variables_complete": True}
 LOG = {"name": "walk", "nodes": [NODE, ROOT], "next": None}
 WAY = {"node": {"id": "c" * 40, "execution_count": 4}}
+BEGUN = {"name": "other", "node": "c" * 40, "kernel": {"id": "k2"}, "restored_by": "parked",
+         "report": {"fidelity": "partial", "notes": ["a note"], "lost": [],
+                    "approximate": [{"name": "p", "kind": "path", "reason": "names another"}]}}
 STATUS = {"id": "k", "history_id": None, "history": "walk", "branch": None, "node": None,
           "state_version": 3.0, "unrecorded": 1}
 
@@ -36,7 +39,7 @@ def asked(monkeypatch):
     """(magic, what was asked, what was drawn); answers are the ones above."""
     questions, drawn = [], []
     answers = {"log": LOG, "show": NODE, "status": STATUS, "use": {}, "forget": FORGOTTEN,
-               "checkout": WAY, "undo": WAY, "release": {"released": 3}}
+               "checkout": WAY, "undo": WAY, "branch": BEGUN, "release": {"released": 3}}
 
     def ask(what, about, _timeout_s):
         questions.append((what, about))
@@ -140,8 +143,29 @@ def test_release(asked, capsys):
     assert asked[1] == [("release", "")] and "Released: 3 parked states" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("line", "about"), [("branch", ""), ("branch 4", "In[4]"), ("branch 4 other", "In[4] other"),
+                                              ("branch main.2 other", "main.2 other")])
+def test_a_branch_begins(asked, capsys, line, about):
+    asked[0](line)
+    assert asked[1] == [("branch", about)]
+    assert capsys.readouterr().out == (
+        "Branch other begins at node cccccccc, as kernel k2. This kernel goes on as it is.\n"
+        "  p (path): names another\n  a note\n")
+
+
+def test_a_log_says_where_branches_stand():
+    main = {"name": "main", "node": "a" * 40, "kernel_id": "k1", "fidelity": "exact", "restorable_by": ["parked"]}
+    other = {"name": "other", "node": "b" * 40, "kernel_id": None, "fidelity": "code-only", "restorable_by": []}
+    text = magics.log_text({**LOG, "branches": [main, other]})
+    assert text.split("\n")[-2:] == ["Branch main is at aaaaaaaa, kernel k1  [comes back: exact]",
+                                     "Branch other is at bbbbbbbb"]
+    assert "Branch" not in magics.log_text({**LOG, "branches": [main]})
+    assert "other" in magics.log_html({**LOG, "branches": [main, other]})
+
+
 @pytest.mark.parametrize("line", ["shwo 4", "show", "show 1 2", "use", "log 7", "status now", "show 'a",
-                                  "checkout", "checkout 1 2", "undo 4", "release 4", "forget", "forget 1 2", "answer 1",
+                                  "checkout", "checkout 1 2", "undo 4", "branch 1 2 3", "branch 'a b'", "release 4",
+                                  "forget", "forget 1 2", "answer 1",
                                   "__init__ 1"])
 def test_wrong_words(asked, line):
     with pytest.raises(UsageError, match="%coppice"):
