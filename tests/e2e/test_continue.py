@@ -121,8 +121,8 @@ def test_case_52_two_lines_of_one_history_at_once(server, tmp_path, there):
                 for letter, c in (("a", a), ("b", b))]
         assert all(c.collect(r, within(60)).status == "ok" for c, r in runs)
         history = recorded(server, name, 20 + there)
-        where = {server.model(k)["history_id"] for k in (one, two)}
-    assert where == {history["id"]}
+        for k in (one, two):  # the kernel hears of it a moment later
+            wait(lambda k=k: server.model(k)["history_id"], lambda h: h == history["id"], within(20))
     assert len(executions(history)) == 20 + there
     for node in executions(history):  # what says that it is a commit is one, of that code
         whole = server.json(f"/history/{history['id']}/nodes/{node['id']}")
