@@ -397,6 +397,16 @@ MEDDLERS = {
 }
 
 
+CLEARED = """
+import shutil
+for n in os.listdir():
+    if os.path.islink(n):
+        os.remove(n)
+    elif os.path.isdir(n):
+        shutil.rmtree(n)
+"""
+
+
 @pytest.mark.parametrize("what", MEDDLERS)
 def test_a_guest_that_meddles(ground, what):
     """With our place, or with what is laid, all the time: it harms itself alone. Every lay is answered, and
@@ -416,8 +426,7 @@ def test_a_guest_that_meddles(ground, what):
         assert answer["ready"] or answer["reason"]
     ask(ground, client, "open('stop', 'w').close(); p.wait(); None")
     ground.settle()
-    ask(ground, client, "import shutil\nfor n in os.listdir():\n    if n[0] in '.e' and os.path.isdir(n): shutil.rmtree(n)")
-    ask(ground, client, "for n in os.listdir():\n    if os.path.isdir(n): shutil.rmtree(n)")
+    ask(ground, client, CLEARED)  # a link that it put into the stash may bear a file's name now
     ground.keeper.scan(client.line, "again")
     answer = ground.keeper.lay(ground.cwd, one, True)
     assert answer["ready"], answer
