@@ -63,8 +63,8 @@ def test_a_branch_beside(make_place):
     ground.keeper.now = dict(ground.keeper.before)  # of /work
     beside = ground.revive(park, cwd="/branches/b-1")
     ground.keeper.end(f"lay-{ground.keeper.lays}", True)
-    assert {("here", "path"), ("text", "path")} <= ground.lost(beside)
-    assert ("other", "path") not in ground.lost(beside)
+    held = {(found["name"], found["kind"]) for found in beside.told["paths"]}
+    assert {("here", "path"), ("text", "path")} <= held and ("other", "path") not in held
     work, ground.keeper.now = ground.keeper.now, dict(state)
     assert ask(ground, beside, "print(os.getcwd(), f.read(), open('g').read())") == "/branches/b-1/sub 3456 g\n"
     change = told(ground, beside, "f.write('+'); f.flush()")

@@ -66,9 +66,9 @@ await main(async (lab, options) => {
 	check(await prompt(lab, AFTER) === '[6]:', 'the count of before');
 
 	await lab.run(LOG);
-	const log = lab.output(LOG).locator('table');
-	await log.waitFor();
-	const rows = await log.innerText();
+	const tables = lab.output(LOG).locator('table'); // executions, and branches
+	await tables.last().waitFor();
+	const rows = (await tables.allInnerTexts()).join('\n');
 	for (const word of ['main.2', 'main.3', 'exact', 'partial'])
 		check(rows.includes(word), `${word} in the log: ${rows}`);
 	await lab.shot('log', LOG);
