@@ -14,6 +14,16 @@
 #define RECONNECT_MAX_MS 40 /* readiness waits for stdin */
 #define TRUSTED_RCVHWM	 64
 #define Z85_SIZE	 41
+/* Each look for orders of libzmq's thread ends with EINTR when a signal comes (a child of ours
+ * ended): nothing was done, and what its descriptor told of it does not tell of again. */
+#define UNINTERRUPTED(call)                                                                        \
+	__extension__({                                                                            \
+		int uninterrupted_;                                                                \
+		do                                                                                 \
+			uninterrupted_ = (call);                                                   \
+		while (uninterrupted_ < 0 && errno == EINTR);                                      \
+		uninterrupted_;                                                                    \
+	})
 
 struct zcontext {
 	void *zmq;
@@ -56,8 +66,7 @@ int zcontext_new(
 void zcontext_free(struct zcontext *z)
 {
 	assert(z->n_sockets == 0);
-	while (zmq_ctx_term(z->zmq) < 0 && errno == EINTR)
-		;
+	(void)UNINTERRUPTED(zmq_ctx_term(z->zmq)); /* fails only for what is no context */
 	free(z->spare);
 	free(z);
 }
@@ -102,7 +111,7 @@ static void on_poll_closed(uv_handle_t *handle)
 /* Before either end goes: with nobody to take its events libzmq's thread would wait for ever. */
 static void stop_monitor(struct zsocket *monitored)
 {
-	(void)zmq_socket_monitor(monitored->zmq, NULL, 0); /* stopping cannot fail */
+	(void)UNINTERRUPTED(zmq_socket_monitor(monitored->zmq, NULL, 0)); /* nothing else fails */
 	monitored->monitor->monitored = NULL;
 	monitored->monitor = NULL;
 }
@@ -282,7 +291,7 @@ int zsocket_connect(struct zsocket *s, const char *address, struct err *err)
 {
 	if (s->pipe)
 		return pipe_connect(s->pipe, address, err);
-	if (zmq_connect(s->zmq, address) < 0)
+	if (UNINTERRUPTED(zmq_connect(s->zmq, address)) < 0)
 		return err_set(err, E_IO, "zeromq: %s: %s", address, zmq_strerror(errno));
 	return 0;
 }
@@ -320,7 +329,7 @@ bool zsocket_receive(struct zsocket *s, const struct bytes **ret_frames, size_t 
 		zmq_msg_t *m = &z->in[z->n_in];
 
 		(void)zmq_msg_init(m); /* cannot fail */
-		if (zmq_msg_recv(m, s->zmq, ZMQ_DONTWAIT) < 0)
+		if (UNINTERRUPTED(zmq_msg_recv(m, s->zmq, ZMQ_DONTWAIT)) < 0)
 			return false; /* only before the first part: libzmq hands over whole
 					 messages */
 		more = zmq_msg_more(m);
@@ -359,9 +368,11 @@ int zsocket_send(struct zsocket *s, const struct bytes *frames, size_t n, struct
 		return pipe_send(s->pipe, frames, n, err);
 	if (fill_out(z, frames, n, err) < 0)
 		return E_NOMEM;
-	while (sent < n && zmq_msg_send(&z->out[sent], s->zmq,
-				   ZMQ_DONTWAIT | (sent + 1 < n ? ZMQ_SNDMORE : 0)) >= 0)
-		sent++;
+	for (; sent < n; sent++) {
+		int flags = ZMQ_DONTWAIT | (sent + 1 < n ? ZMQ_SNDMORE : 0);
+		if (UNINTERRUPTED(zmq_msg_send(&z->out[sent], s->zmq, flags)) < 0)
+			break;
+	}
 	for (size_t i = sent; i < n; i++)
 		(void)zmq_msg_close(&z->out[i]); /* cannot fail */
 	/* There is no mark on what waits to be sent, so only a peer that is gone refuses; one that
@@ -378,7 +389,7 @@ enum zquiet zsocket_why_quiet(const struct zsocket *s)
 
 	if (s->pipe)
 		return pipe_is_broken(s->pipe) ? ZQUIET_LOST : ZQUIET_WAITS;
-	if (zmq_getsockopt(s->zmq, ZMQ_EVENTS, &events, &size) < 0)
+	if (UNINTERRUPTED(zmq_getsockopt(s->zmq, ZMQ_EVENTS, &events, &size)) < 0)
 		return ZQUIET_WAITS;
 	if (events & ZMQ_POLLIN)
 		return ZQUIET_CAME;
@@ -402,16 +413,16 @@ int zsocket_monitor(struct zsocket *of, struct zsocket **ret, struct err *err)
 	s->data = of->data;
 	snprintf(name, sizeof(name), "inproc://monitor-%u", ++of->context->serial);
 	if (set_all(s->zmq, options, ARRAY_LEN(options)) < 0 ||
-		zmq_socket_monitor(of->zmq, name,
+		UNINTERRUPTED(zmq_socket_monitor(of->zmq, name,
 			ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
-				ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_DISCONNECTED) < 0) {
+				ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_DISCONNECTED)) < 0) {
 		rc = err_set(err, E_IO, "zeromq: monitor: %s", zmq_strerror(errno));
 		zsocket_close(&s);
 		return rc;
 	}
 	of->monitor = s;
 	s->monitored = of;
-	if (zmq_connect(s->zmq, name) < 0) {
+	if (UNINTERRUPTED(zmq_connect(s->zmq, name)) < 0) {
 		rc = err_set(err, E_IO, "zeromq: monitor: %s", zmq_strerror(errno));
 		zsocket_close(&s);
 		return rc;
@@ -436,8 +447,10 @@ enum zevent zsocket_event(struct zsocket *monitor)
 
 	if (monitor->pipe)
 		return pipe_event(monitor->pipe);
-	while (zmq_recv(monitor->zmq, data, sizeof(data), ZMQ_DONTWAIT) == sizeof(data)) {
-		(void)zmq_recv(monitor->zmq, NULL, 0, ZMQ_DONTWAIT); /* the address is known */
+	while (UNINTERRUPTED(zmq_recv(monitor->zmq, data, sizeof(data), ZMQ_DONTWAIT)) ==
+		sizeof(data)) {
+		/* The address is known. */
+		(void)UNINTERRUPTED(zmq_recv(monitor->zmq, NULL, 0, ZMQ_DONTWAIT));
 		memcpy(&event, data, sizeof(event));
 		if (event == ZMQ_EVENT_CONNECTED)
 			return ZEVENT_CONNECTED;
