@@ -269,7 +269,7 @@ static int want(struct slot *slot, unsigned line, const struct kernel_want *w, s
 	return ctl_send(docker_slot_of(slot)->ctl, m, NULL, 0, err);
 }
 
-static int scan(struct slot *slot, unsigned line, const char *id, struct err *err)
+static int scan(struct slot *slot, unsigned line, const char *id, bool full, struct err *err)
 {
 	int rc = check(slot, err);
 	if (rc < 0)
@@ -277,6 +277,10 @@ static int scan(struct slot *slot, unsigned line, const char *id, struct err *er
 	cJSON *m = ctl_message_new(CTL_SCAN);
 	(void)cJSON_AddNumberToObject(m, "line", line); /* ctl_send checks that both are there */
 	(void)cJSON_AddStringToObject(m, "id", id);
+	if (full && !cJSON_AddTrueToObject(m, "full")) {
+		cJSON_Delete(m);
+		return err_set(err, E_NOMEM, "a look at its folder: out of memory");
+	}
 	return ctl_send(docker_slot_of(slot)->ctl, m, NULL, 0, err);
 }
 

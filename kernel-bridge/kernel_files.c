@@ -47,11 +47,11 @@ int kernel_want(struct kernel *k, const struct kernel_want *want, struct err *er
 	return rc < 0 ? rc : ops_of(k)->want(k->place->slot, k->line, want, err);
 }
 
-int kernel_scan(struct kernel *k, const char *id, struct err *err)
+int kernel_scan(struct kernel *k, const char *id, bool full, struct err *err)
 {
 	int rc = check(k, err);
 
-	return rc < 0 ? rc : ops_of(k)->scan(k->place->slot, k->line, id, err);
+	return rc < 0 ? rc : ops_of(k)->scan(k->place->slot, k->line, id, full, err);
 }
 
 /* ---- what is told ---- */

@@ -25,8 +25,9 @@ uint64_t kernel_place(const struct kernel *k);
 /* on_content follows for each name, in their order (data NULL: it is not to be had). E_UNAVAILABLE,
  * as the next three. */
 int kernel_want(struct kernel *k, const struct kernel_want *want, struct err *err);
-/* on_files with that id as its msg_id follows, also if nothing has changed. */
-int kernel_scan(struct kernel *k, const char *id, struct err *err);
+/* on_files with that id as its msg_id follows, also if nothing has changed; full: with all that is
+ * in the folder, whatever was told before. */
+int kernel_scan(struct kernel *k, const char *id, bool full, struct err *err);
 
 struct kernel_lay {
 	const char *folder;   /* as the container sees it */

@@ -31,7 +31,7 @@ struct slot_files_ops {
 	/* Whether its container and its gateway know of files. */
 	bool (*has)(struct slot *s);
 	int (*want)(struct slot *s, unsigned line, const struct kernel_want *want, struct err *err);
-	int (*scan)(struct slot *s, unsigned line, const char *id, struct err *err);
+	int (*scan)(struct slot *s, unsigned line, const char *id, bool full, struct err *err);
 	int (*lay)(struct slot *s, const char *id, const char *folder, struct bytes entries,
 		struct err *err);
 	/* Copies the bytes; on_room follows. bytes.data NULL: it cannot be had. */

@@ -322,7 +322,8 @@ static bool is_scan(const struct files *f, const char *msg_id)
 	return f->scan.id[0] && strcmp(f->scan.id, msg_id) == 0;
 }
 
-/* What follows would build on it: until all is told anew nothing can be said of the folder. */
+/* What follows would build on it: until all is told anew, which is asked for, nothing can be said
+ * of the folder. */
 static void refuse(struct desk *d, const char *msg_id, const struct err *err)
 {
 	struct files *f = &d->files;
@@ -335,6 +336,8 @@ static void refuse(struct desk *d, const char *msg_id, const struct err *err)
 		give_up(c, err->text);
 	if (is_scan(f, msg_id))
 		scan_over(d, false, err);
+	else if (!f->scan.id[0])
+		files_ask(d);
 }
 
 static int take_change(struct desk *d, struct bytes text, cJSON **ret, struct err *err)
@@ -459,7 +462,7 @@ static int begin_scan(struct desk *d, struct err *err)
 	look_where(d);
 	crypto_uuid(f->scan.id);
 	timer_start(d->gw->clock, &f->scan.patience, TELL_MS);
-	int rc = kernel_scan(d->kernel, f->scan.id, err);
+	int rc = kernel_scan(d->kernel, f->scan.id, !f->known, err);
 	f->scan.is_asked = rc == 0;
 	return rc;
 }

@@ -50,6 +50,7 @@ struct kernel {
 	bool has_files;
 	uint64_t place; /* kernels with one number are in one container */
 	char wants[4096], scans[UUID_SIZE], given[1024];
+	bool scans_all;
 	struct kernel_lay lay; /* under way if on_laid is set */
 	char *lays;
 	const char *lay_ended;

@@ -68,6 +68,7 @@ void fake_kernel_files(struct kernel *k, const char *msg_id, const char *change)
 void fake_kernel_content(struct kernel *k, const char *name, const char *content);
 const char *fake_kernel_wants(const struct kernel *k);
 const char *fake_kernel_scans(const struct kernel *k);
+bool fake_kernel_scans_all(const struct kernel *k);
 /* Another container is behind it. */
 void fake_kernel_moves_house(struct kernel *k);
 /* A lay: the order (NULL: none is under way), what is needed, then what was given as "NAME=TEXT ";

@@ -34,6 +34,11 @@ const char *fake_kernel_scans(const struct kernel *k)
 	return k->scans;
 }
 
+bool fake_kernel_scans_all(const struct kernel *k)
+{
+	return k->scans_all;
+}
+
 void fake_kernel_moves_house(struct kernel *k)
 {
 	k->place = ++k->bridge->places;
@@ -71,10 +76,11 @@ int kernel_want(struct kernel *k, const struct kernel_want *want, struct err *er
 	return rc;
 }
 
-int kernel_scan(struct kernel *k, const char *id, struct err *err)
+int kernel_scan(struct kernel *k, const char *id, bool full, struct err *err)
 {
 	int rc = refuse(k, err);
 	(void)snprintf(k->scans, sizeof k->scans, "%s", rc == 0 ? id : "");
+	k->scans_all = rc == 0 && full;
 	return rc;
 }
 

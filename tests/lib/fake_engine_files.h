@@ -27,9 +27,9 @@ static int fake_want(
 		want->n > 0 ? want->names[0] : "-", want->last);
 }
 
-static int fake_scan(struct slot *slot, unsigned line, const char *id, struct err *err)
+static int fake_scan(struct slot *slot, unsigned line, const char *id, bool full, struct err *err)
 {
-	return say_files(slot, err, "scan %u %s", line, id);
+	return say_files(slot, err, "scan %u %s%s", line, id, full ? " full" : "");
 }
 
 static int fake_lay(struct slot *slot, const char *id, const char *folder, struct bytes entries,

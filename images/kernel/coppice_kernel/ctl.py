@@ -47,7 +47,7 @@ TABLE = {
     "files": (UP, "line:int msg_id:text offset:int size:int data:text", 0),
     "want": (DOWN, "line:int msg_id:text names:list last:bool", 0),
     "content": (UP, "name:text offset:int size:int data:text", 0),
-    "scan": (DOWN, "line:int id:text", 0),
+    "scan": (DOWN, "line:int id:text full:bool?", 0),
     "lay": (DOWN, "id:text folder:text offset:int size:int data:text", 0),
     "laid": (UP, "id:text ready:bool reason:text? names:list? last:bool", 0),
     "lay_content": (DOWN, "id:text name:text offset:int size:int data:text", 0),

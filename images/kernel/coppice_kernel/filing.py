@@ -39,8 +39,9 @@ class Work:
 class Change:
     """One that is being told."""
 
-    def __init__(self, line, msg_id, patience_s=WANT_S):
+    def __init__(self, line, msg_id, patience_s=WANT_S, is_full=False):
         self.line, self.msg_id, self.patience_s = line, msg_id, patience_s
+        self.is_full = is_full  # whatever was told before
         self.sources = {}  # name -> entries.Source or entries.Copied
         self.wanted = deque()
         self.is_last = False  # what was wanted
@@ -243,11 +244,11 @@ class Filing:
             self._taken(child)
 
     def _on_scan(self, message):
-        self._scan_later(message["line"], message["id"])
+        self._scan_later(message["line"], message["id"], is_full=message.get("full") is True)
 
-    def _scan_later(self, line, msg_id, patience_s=WANT_S):
+    def _scan_later(self, line, msg_id, patience_s=WANT_S, is_full=False):
         child = self._lines.get(line)
-        change = Change(line, msg_id, patience_s)
+        change = Change(line, msg_id, patience_s, is_full)
         self._todo.append(Work(lambda: self._scan(change, child.folder if child else None)))
 
     def _scan(self, change, folder):
@@ -266,6 +267,8 @@ class Filing:
         yield from self._tell_change(change, book, copies)
 
     def _tell_change(self, change, book, copies, given=None):
+        if book and change.is_full:
+            book.told = None
         told = book.change() if book else {"full": False, "changed": [], "removed": [], "lost": []}
         if book:
             change.sources = {**book.sources(told), **copies.sources, **book.copied(told, given or {})}

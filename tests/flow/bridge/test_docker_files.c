@@ -179,9 +179,14 @@ TEST(docker_files, what_is_asked)
 	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(m, "names")), 2);
 	assert_true(cJSON_IsTrue(cJSON_GetObjectItem(m, "last")));
 	cJSON_Delete(m);
-	assert_int_equal(ops->scan(ff.fx.slot, 1, "s", NULL), 0);
+	assert_int_equal(ops->scan(ff.fx.slot, 1, "s", false, NULL), 0);
 	m = hear(&ff.fx, "scan");
 	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(m, "id")), "s");
+	assert_null(cJSON_GetObjectItem(m, "full"));
+	cJSON_Delete(m);
+	assert_int_equal(ops->scan(ff.fx.slot, 1, "t", true, NULL), 0);
+	m = hear(&ff.fx, "scan");
+	assert_true(cJSON_IsTrue(cJSON_GetObjectItem(m, "full")));
 	cJSON_Delete(m);
 	teardown(&ff.fx);
 }
@@ -277,7 +282,7 @@ TEST(docker_files, nothing_is_told_where_one_side_does_not_know)
 	struct err err;
 	const struct slot_files_ops *ops = begin(&ff, false, KNOWS);
 	assert_false(ops->has(ff.fx.slot));
-	assert_int_equal(ops->scan(ff.fx.slot, 1, "s", &err), E_UNAVAILABLE);
+	assert_int_equal(ops->scan(ff.fx.slot, 1, "s", false, &err), E_UNAVAILABLE);
 	piece(&ff.fx, NULL, "m", 0, 3, "all");
 	assert_refused(&ff.fx, "files", "told nothing of files");
 	teardown(&ff.fx);

@@ -113,8 +113,10 @@ TEST(kernel_files, what_is_told_and_asked)
 	assert_string_equal(h.text, "aa text");
 	fake_engine_content(h.fx.engine, "bb", NULL);
 	assert_int_equal(h.contents, 2);
-	assert_int_equal(kernel_scan(h.fx.kernel, "s", NULL), 0);
+	assert_int_equal(kernel_scan(h.fx.kernel, "s", false, NULL), 0);
 	assert_string_equal(h.fx.engine->said, "scan 2 s");
+	assert_int_equal(kernel_scan(h.fx.kernel, "t", true, NULL), 0);
+	assert_string_equal(h.fx.engine->said, "scan 2 t full");
 	fixture_close(&h.fx);
 }
 
@@ -178,7 +180,7 @@ TEST(kernel_files, its_container_goes_in_the_middle_of_a_lay)
 	assert_int_equal(h.err.code, E_UNAVAILABLE);
 	kernel_lay_end(h.fx.kernel, false);
 	assert_false(kernel_has_files(h.fx.kernel));
-	assert_int_equal(kernel_scan(h.fx.kernel, "s", &err), E_UNAVAILABLE);
+	assert_int_equal(kernel_scan(h.fx.kernel, "s", false, &err), E_UNAVAILABLE);
 	fixture_run(&h.fx, is_dead);
 	kernel_restart(h.fx.kernel, note_answer, &h.fx);
 	fixture_run(&h.fx, is_ready);
@@ -211,7 +213,7 @@ TEST(kernel_files, each_call_fails_in_turn)
 	for (int nth = 1; nth <= 3; nth++) {
 		h.fx.engine->fault = 1;
 		int rc = nth == 1   ? kernel_want(h.fx.kernel, &want, &err)
-			 : nth == 2 ? kernel_scan(h.fx.kernel, "s", &err)
+			 : nth == 2 ? kernel_scan(h.fx.kernel, "s", false, &err)
 				    : lay(&h, &err);
 		assert_int_equal(rc, E_UNAVAILABLE);
 	}

@@ -192,7 +192,7 @@ TEST(shared, a_change_is_of_the_line_that_made_it)
 	assert_string_equal(p.a.text, "m {}");
 	assert_string_equal(p.b.text, "n {}");
 	assert_int_equal(p.a.files + p.b.files, 2);
-	assert_int_equal(kernel_scan(p.b.kernel, "s", NULL), 0);
+	assert_int_equal(kernel_scan(p.b.kernel, "s", false, NULL), 0);
 	assert_string_equal(p.fx.engine->said, "scan 2 s");
 	/* Its line ended, and what it did last comes late. */
 	p.a.ready = 0;

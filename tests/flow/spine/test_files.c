@@ -218,7 +218,9 @@ TEST(files, what_makes_no_sense_harms_what_builds_on_it_alone)
 		assert_facts(fx, "\"files_reason\":\"");
 		assert_int_equal(n_runs(fx), i + 1);
 	}
-	/* What follows on what is not known is not recorded either, until all is told. */
+	/* What follows on what is not known is not recorded either, until all is told, which is
+	 * asked for. */
+	assert_true(*fake_kernel_scans(fx->kernel) && fake_kernel_scans_all(fx->kernel));
 	runs(fx, p, "b", "changed");
 	tells(fx, "b", A_CSV);
 	record_all(fx);
@@ -392,7 +394,7 @@ TEST(files, a_kill_loses_no_run_and_the_next_one_has_all_of_the_folder)
 	record_all(next);
 	assert_int_equal(n_runs(next), 1);
 	assert_no_facts(next);
-	assert_true(*fake_kernel_scans(next->kernel));
+	assert_true(*fake_kernel_scans(next->kernel) && fake_kernel_scans_all(next->kernel));
 	tells(next, fake_kernel_scans(next->kernel), CHANGE("true", ENTRY("a.csv", BLOB_A), ""));
 	assert_string_equal(fake_histories_kept(next->gw.histories), BLOB_A "=of_a ");
 	assert_int_equal(n_runs(next), 1); /* no node for it alone */

@@ -339,6 +339,17 @@ def test_a_gateway_that_goes_while_files_are_laid(ground):
         ground.keeper.scan(first.line)
 
 
+def test_a_look_tells_all_of_it_where_that_is_wanted(ground):
+    """As for a gateway that does not know what was told: to an earlier one, or of a line that has gone."""
+    first = ground.start()
+    told(ground, first, "open('f', 'w').write('one'); open('g', 'w').close()")
+    for more, full in ({}, False), ({"full": True}, True), ({"full": False}, False):
+        change = ground.keeper.scan(first.line, **more)
+        assert change["full"] is full and paths(change) == (["f", "g"] if full else [])
+    change = told(ground, first, "open('g', 'w').write('two')")  # it follows on that
+    assert not change["full"] and paths(change) == ["g"]
+
+
 def test_the_next_gateway_says_whether_a_lay_counts(ground):
     """It is ready when the gateway goes, and stands as it is until one comes that speaks."""
     client = ground.start()

@@ -97,8 +97,8 @@ class Keeper:
             if first["msg_id"] == msg_id:
                 return found
 
-    def scan(self, line, name="look"):
-        self.gateway.send("scan", line=line, id=name)
+    def scan(self, line, name="look", **more):
+        self.gateway.send("scan", line=line, id=name, **more)
         return self.take(name)
 
     # ---- laying ----
