@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import threading
+import uuid
 from pathlib import Path
 
 import nbformat
@@ -110,7 +111,8 @@ def lab(docker_gateway):
 
 def page(lab, script, sources, shots, **more):
     """Runs lab/SCRIPT.mjs on a notebook with these cells; what it printed."""
-    name = f"{script}.ipynb"
+    # One that is run once more finds no session of the run before.
+    name = f"{script}-{uuid.uuid4().hex[:8]}.ipynb"
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(s) for s in sources],
         metadata={"kernelspec": {"name": "python3", "display_name": "Python 3",
